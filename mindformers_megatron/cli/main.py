@@ -1,0 +1,52 @@
+"""``mfm``: the table of commands, and how errors become exit codes."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from mindformers_megatron._version import __version__
+from mindformers_megatron.errors import ConfigError, DataError
+
+# Command → one line of help. Each lives in the module of its name (dashes as underscores) with
+# ``add_arguments(parser)`` and ``run(args) -> int``; only the module of the command asked for is imported.
+COMMANDS = {
+    "preprocess": "tokenize JSONL into a .bin/.idx pair, byte-identical to Megatron's",
+    "train": "run MindFormers' Trainer on a YAML, with the loaders registered",
+    "demo": "real text to a killed and exactly resumed training run, in minutes, on CPU",
+}
+
+
+def build_parser(command: str | None) -> argparse.ArgumentParser:
+    """Builds the parser; only ``command``'s own options are filled in, so that ``mfm --help`` stays instant."""
+    parser = argparse.ArgumentParser(prog="mfm", description="Megatron .bin/.idx data for MindSpore and MindFormers.")
+    parser.add_argument("--version", action="version", version=f"mfm {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, summary in COMMANDS.items():
+        sub = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+        if name == command:
+            import_module(f"mindformers_megatron.cli.{name.replace('-', '_')}").add_arguments(sub)
+    return parser
+
+
+def run(argv: Sequence[str]) -> int:
+    """Parses and runs one command; returns its exit code (0 done, 1 failed work, 2 usage)."""
+    command = next((word for word in argv if not word.startswith("-")), None)
+    args = build_parser(command).parse_args(argv)
+    module = import_module(f"mindformers_megatron.cli.{args.command.replace('-', '_')}")
+    try:
+        return int(module.run(args))
+    except ConfigError as error:
+        print(f"mfm {args.command}: {error}", file=sys.stderr)
+        return 2
+    except (DataError, OSError) as error:
+        print(f"mfm {args.command}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"mfm {args.command}: interrupted", file=sys.stderr)
+        return 130
+
+
+def main() -> None:
+    """The ``mfm`` command."""
+    sys.exit(run(sys.argv[1:]))

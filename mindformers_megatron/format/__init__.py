@@ -1,0 +1,1 @@
+"""Megatron .bin/.idx files on disk."""

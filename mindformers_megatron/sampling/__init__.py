@@ -1,0 +1,1 @@
+"""Which tokens are sample i: pure functions of (plan, i)."""
