@@ -1,0 +1,45 @@
+"""A whole file as read-only memory."""
+
+import mmap
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mindformers_megatron.errors import DataError
+
+
+def map_file(path: Path) -> NDArray[np.uint8]:
+    """Maps a file; nothing of it is read until it is touched.
+
+    The array and every view of it keep the mapping alive, also after the object that asked for it is gone.
+
+    Returns:
+        uint8[size], not writable. An empty file, which cannot be mapped, gives an empty array.
+
+    Raises:
+        DataError: the file is missing or cannot be mapped.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be opened: {error.strerror}") from None
+    try:
+        size = os.fstat(descriptor).st_size
+        if size == 0:
+            empty = np.empty(0, np.uint8)
+            empty.flags.writeable = False
+            return empty
+        # Not numpy.memmap: its subclass makes every later slice several times slower.
+        return np.frombuffer(mmap.mmap(descriptor, size, access=mmap.ACCESS_READ), np.uint8)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be mapped into memory: {error.strerror}") from None
+    finally:
+        os.close(descriptor)
+
+
+def view(data: NDArray[np.uint8], dtype: np.dtype[Any], count: int, offset: int) -> NDArray[Any]:
+    """``count`` values of ``dtype`` from byte ``offset`` on, without a copy and without regard to alignment."""
+    return data[offset : offset + count * dtype.itemsize].view(dtype)
