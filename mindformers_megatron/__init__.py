@@ -29,5 +29,5 @@ def __getattr__(name: str) -> Any:
 
 
 def register() -> None:
-    """Registers ``MegatronIndexedDataset`` and ``BlendedMegatronDataLoader`` in MindFormers. Imports MindSpore; may be called twice."""
+    """Registers both loaders in MindFormers. Imports MindSpore; may be called more than once."""
     import_module("mindformers_megatron.loader").register()

@@ -1,7 +1,7 @@
 """The two kinds of error that users meet.
 
-Both take one string: MindFormers re-raises what a loader's constructor raises as ``type(error)(message)``, and an exception
-with other arguments would turn into a meaningless TypeError there.
+Both take one string: MindFormers re-raises what a loader's constructor raises as ``type(error)(message)``, and an
+exception with other arguments would turn into a meaningless TypeError there.
 """
 
 

@@ -1,0 +1,41 @@
+# Two commands for people: `make demo` and `make test`. Each makes .venv and installs what it needs.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test lint test-fast test-slow bench clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/installed
+	$(RUN)mfm demo
+
+# All that a change must pass: style, types, layers, and every test but the long proofs.
+test: lint
+	$(RUN)python -m pytest -m "not slow"
+
+lint: $(VENV)/installed
+	$(RUN)ruff check .
+	$(RUN)ruff format --check .
+	$(RUN)mypy
+	$(RUN)lint-imports
+
+# What needs no MindSpore: seconds, for use while working.
+test-fast: $(VENV)/installed
+	$(RUN)python -m pytest
+
+# The long proofs: kills at random moments, resumes at every step, millions of damaged headers.
+test-slow: $(VENV)/installed
+	$(RUN)python -m pytest -m slow
+
+# Each prints a table of ratios against a peer or a ceiling measured in the same run.
+bench: $(VENV)/installed
+	for script in benchmarks/*.py; do $(RUN)python $$script || exit 1; done
+
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(RUN)pip install --quiet --editable ".[train,corpus,dev]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info

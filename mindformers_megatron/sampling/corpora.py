@@ -1,0 +1,105 @@
+"""The corpora of a blend: opened, named, and checked."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mindformers_megatron.errors import ConfigError, DataError
+from mindformers_megatron.format.identity import content_identity
+from mindformers_megatron.format.metadata import check_metadata, read_metadata
+from mindformers_megatron.format.paths import prefix_of
+from mindformers_megatron.format.reader import IndexedDataset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corpus:
+    """One ``.bin/.idx`` pair of a blend, or the part of it that a split gives.
+
+    Attributes:
+        name: Its name in the run; its stream is keyed by it.
+        dataset: The opened pair.
+        begin: First token, in the ``.bin``.
+        num_tokens: Tokens from there on.
+        fingerprint: Identity of the files' content (32 hex digits).
+        tokenizer: Fingerprint of the tokenizer, vocabulary and EOD that made the tokens; None where no metadata tells.
+        eod_id: The EOD token that metadata names; None where none does.
+    """
+
+    name: str
+    dataset: IndexedDataset
+    begin: int
+    num_tokens: int
+    fingerprint: str
+    tokenizer: str | None
+    eod_id: int | None
+
+
+def corpus_names(prefixes: Sequence[str], names: Sequence[str] | None = None) -> list[str]:
+    """Names the corpora of a blend.
+
+    Args:
+        prefixes: Their prefixes.
+        names: Names of the user's; None: each corpus goes by the last part of its prefix, with as many folders before
+            it as it takes to tell it from the others.
+
+    Raises:
+        ConfigError: For names that are not one each, or not distinct, and for a corpus listed twice.
+    """
+    resolved = [Path(prefix).absolute() for prefix in prefixes]
+    twice = next((path for path, count in Counter(resolved).items() if count > 1), None)
+    if twice is not None:
+        raise ConfigError(f"dataset_dir lists {twice} twice; give it once, with the sum of the weights")
+    if names is not None:
+        if len(names) != len(prefixes) or len(set(names)) < len(names):
+            raise ConfigError(
+                f"dataset_names {list(names)!r} must be {len(prefixes)} distinct names, one for each corpus"
+            )
+        return list(names)
+    chosen = ["" for _ in resolved]
+    depth = 1
+    while any(not name for name in chosen):
+        tails = ["/".join(path.parts[-depth:]) for path in resolved]
+        seen = Counter(tails)
+        for place, tail in enumerate(tails):
+            if not chosen[place] and seen[tail] == 1:
+                chosen[place] = tail
+        depth += 1
+    return chosen
+
+
+def open_corpus(prefix: str, name: str) -> Corpus:
+    """Opens a pair and checks it in O(1).
+
+    Raises:
+        DataError: One line, for a missing or damaged pair, metadata that contradicts it, tokens that are no integers,
+        or no
+            tokens at all.
+    """
+    dataset = IndexedDataset(prefix)
+    metadata = read_metadata(dataset.prefix)
+    if metadata is not None:
+        check_metadata(metadata, dataset.index)
+    if dataset.dtype.kind not in "iu":
+        raise DataError(
+            f"{dataset.prefix}.idx: tokens are {dataset.dtype}, expected an integer type; this is not text data"
+        )
+    if not dataset.num_tokens:
+        raise DataError(f"{dataset.prefix}.bin holds no token; a blend cannot draw samples from it")
+    return Corpus(
+        name=name,
+        dataset=dataset,
+        begin=0,
+        num_tokens=dataset.num_tokens,
+        fingerprint=content_identity(dataset)[:32],
+        tokenizer=metadata.tokenizer_fingerprint[:32] if metadata else None,
+        eod_id=metadata.eod_id if metadata else None,
+    )
+
+
+def open_corpora(paths: Sequence[str], names: Sequence[str] | None = None) -> list[Corpus]:
+    """Opens all corpora of a blend, in order; see ``corpus_names`` and ``open_corpus``."""
+    if not paths:
+        raise ConfigError("dataset_dir is empty; expected the .bin paths, or prefixes, of one corpus or more")
+    prefixes = [prefix_of(path) for path in paths]
+    return [open_corpus(prefix, name) for prefix, name in zip(prefixes, corpus_names(prefixes, names), strict=True)]

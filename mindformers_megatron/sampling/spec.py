@@ -1,0 +1,154 @@
+"""What a plan is asked to be: every option, checked when it is set, before a file is opened."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from os import PathLike, fspath
+from typing import Any, Literal, get_args
+
+from mindformers_megatron.errors import ConfigError
+from mindformers_megatron.sampling.columns import COLUMNS, DEFAULT_COLUMNS, ColumnOptions, LossMask
+from mindformers_megatron.sampling.shares import WeightBy, check_weights
+from mindformers_megatron.sampling.stream_order import Shuffle
+
+Boundaries = Literal["index", "eod"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanSpec:
+    """The options of a plan, under the names they have in YAML.
+
+    Attributes:
+        dataset_dir: Paths of the corpora: prefix, ``.bin`` or ``.idx``; one string stands for a list of one.
+        seq_length: L, inputs in a sample.
+        dataset_weights: One for each corpus; None: in proportion to their tokens.
+        dataset_names: Names for the corpora; None: from the paths.
+        seed: Of everything drawn; a corpus's stream depends on (seed, its name).
+        num_samples: Samples in one pass of a training framework over the plan, over all ranks; None: the corpora's
+            tokens // seq_length. The stream itself has no end.
+        shuffle: True, False or "block"; see ``StreamOrder``.
+        shuffle_block_size: Windows in a block, for ``shuffle: block``.
+        stride: Distance of two windows; None: seq_length.
+        epoch_offsets: Whether each epoch after the first cuts its windows from a drawn offset.
+        weight_by: What the weights divide up: samples or tokens.
+        temperature: T in share ∝ weight ** (1 / T).
+        columns: What a sample holds; see ``COLUMNS``.
+        loss_mask: See ``ColumnOptions``.
+        reset_position_ids: See ``ColumnOptions``.
+        reset_attention_mask: See ``ColumnOptions``.
+        boundaries: Where documents begin: as the index says, or behind every EOD token.
+        eod_id: The EOD token; None: as the corpora's metadata says.
+        pad_id: What fills columns that no token covers.
+        eod_pad_length: Width of ``actual_seq_len``.
+    """
+
+    dataset_dir: tuple[str, ...]
+    seq_length: int
+    dataset_weights: tuple[float, ...] | None = None
+    dataset_names: tuple[str, ...] | None = None
+    seed: int = 1234
+    num_samples: int | None = None
+    shuffle: Shuffle = "true"
+    shuffle_block_size: int = 1024
+    stride: int | None = None
+    epoch_offsets: bool = True
+    weight_by: WeightBy = "samples"
+    temperature: float = 1.0
+    columns: tuple[str, ...] = DEFAULT_COLUMNS
+    loss_mask: LossMask = "none"
+    reset_position_ids: bool = False
+    reset_attention_mask: bool = False
+    boundaries: Boundaries = "index"
+    eod_id: int | None = None
+    pad_id: int = 0
+    eod_pad_length: int = 128
+
+    def __post_init__(self) -> None:
+        for name in ("seq_length", "shuffle_block_size", "eod_pad_length"):
+            _whole(name, getattr(self, name), least=1)
+        for name in ("num_samples", "stride"):
+            if getattr(self, name) is not None:
+                _whole(name, getattr(self, name), least=1)
+        for name in ("seed", "pad_id"):
+            _whole(name, getattr(self, name), least=0)
+        if self.eod_id is not None:
+            _whole("eod_id", self.eod_id, least=0)
+        for name in ("epoch_offsets", "reset_position_ids", "reset_attention_mask"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(f"{name} is {getattr(self, name)!r}; expected true or false")
+        _choice("shuffle", self.shuffle, get_args(Shuffle))
+        _choice("weight_by", self.weight_by, get_args(WeightBy))
+        _choice("loss_mask", self.loss_mask, get_args(LossMask))
+        _choice("boundaries", self.boundaries, get_args(Boundaries))
+        if not self.columns or len(set(self.columns)) < len(self.columns):
+            raise ConfigError(f"columns is {list(self.columns)!r}; expected distinct names out of {', '.join(COLUMNS)}")
+        for name in self.columns:
+            _choice("columns", name, COLUMNS)
+        if self.dataset_weights is not None:
+            check_weights(self.dataset_weights, self.dataset_names or self.dataset_dir)
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> "PlanSpec":
+        """Builds a spec from plain options, as YAML gives them.
+
+        Raises:
+            ConfigError: One line, for an unknown option (with the nearest right one), a missing one, or a value out
+            of range.
+        """
+        known = {field.name: field for field in fields(cls)}
+        for name in options:
+            if name not in known:
+                raise ConfigError(unknown_option(name, known))
+        values = dict(options)
+        for name, field in known.items():
+            if field.default is MISSING and values.get(name) is None:
+                raise ConfigError(f"{name} is missing; it has no default")
+        values["dataset_dir"] = tuple(
+            fspath(path) for path in _items(values["dataset_dir"], "dataset_dir", (str, PathLike))
+        )
+        for name, kinds in (("dataset_weights", (int, float)), ("dataset_names", (str,)), ("columns", (str,))):
+            if values.get(name) is not None:
+                values[name] = _items(values[name], name, kinds)
+            elif name in values:
+                del values[name]
+        if isinstance(values.get("shuffle"), bool):
+            values["shuffle"] = str(values["shuffle"]).lower()
+        if values.get("loss_mask") in (None, False):
+            # YAML reads a bare "none" as a word, but ~, null and a missing value as None.
+            values["loss_mask"] = "none"
+        return cls(**values)
+
+    def column_options(self, eod_id: int | None) -> ColumnOptions:
+        """The options of ``columns.build_columns``, with the EOD token found for this plan."""
+        return ColumnOptions(
+            names=self.columns,
+            loss_mask=self.loss_mask,
+            reset_position_ids=self.reset_position_ids,
+            reset_attention_mask=self.reset_attention_mask,
+            eod_id=eod_id,
+            eod_pad_length=self.eod_pad_length,
+        )
+
+
+def unknown_option(name: str, known: Mapping[str, Any] | Sequence[str]) -> str:
+    """The message for an option that does not exist, with the one that was probably meant."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    hint = f"did you mean {near[0]}?" if near else f"known options: {', '.join(known)}"
+    return f"unknown option {name!r}; {hint}"
+
+
+def _whole(name: str, value: object, *, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**62:
+        raise ConfigError(f"{name} is {value!r}; expected a whole number ≥ {least}")
+
+
+def _choice(name: str, value: object, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise ConfigError(f"{name} is {value!r}; expected one of: {', '.join(allowed)}")
+
+
+def _items(value: Any, name: str, kinds: tuple[type, ...]) -> tuple[Any, ...]:
+    items = [value] if isinstance(value, kinds) else value
+    if not isinstance(items, Sequence) or not all(isinstance(item, kinds) for item in items):
+        raise ConfigError(f"{name} is {value!r}; expected a list of {' or '.join(kind.__name__ for kind in kinds)}")
+    return tuple(items)

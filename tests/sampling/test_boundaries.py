@@ -1,0 +1,121 @@
+"""Boundaries and columns against a reference that walks token by token."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mindformers_megatron.sampling.boundaries import eod_boundaries, join_segments
+from mindformers_megatron.sampling.columns import ColumnOptions, build_columns, loss_masks
+
+EOD = 0
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rows, length = draw(st.integers(1, 4)), draw(st.integers(1, 24))
+    tokens = draw(st.lists(st.integers(0, 4), min_size=rows * (length + 1), max_size=rows * (length + 1)))
+    flags = draw(st.lists(st.booleans(), min_size=rows * (length + 1), max_size=rows * (length + 1)))
+    counted = draw(st.lists(st.integers(1, length), min_size=rows, max_size=rows))
+    boundaries = np.array(flags).reshape(rows, length + 1)
+    boundaries[:, 0] = False
+    return np.array(tokens, dtype=np.int32).reshape(rows, length + 1), boundaries, np.array(counted)
+
+
+def segments_of(flags: np.ndarray) -> list[int]:
+    segment, result = 0, []
+    for flag in flags:
+        segment += bool(flag)
+        result.append(segment)
+    return result
+
+
+def expected_loss(kind: str, tokens: np.ndarray, flags: np.ndarray, counted: int) -> list[int]:
+    length = len(tokens) - 1
+    segment = segments_of(flags)
+    own_label = [segment[t] == segment[t + 1] for t in range(length)]
+    counts = [t < counted for t in range(length)]
+    if kind == "eod":
+        mask = [counts[t] and tokens[t] != EOD for t in range(length)]
+    elif kind == "boundary":
+        mask = [counts[t] and own_label[t] for t in range(length)]
+    elif kind == "first_document":
+        learnable = [segment[t] for t in range(length) if counts[t] and own_label[t]]
+        mask = [counts[t] and own_label[t] and segment[t] == learnable[0] for t in range(length)]
+    else:
+        mask = counts
+    return [int(value) for value in (mask if any(mask) else counts)]
+
+
+@given(batch=batches(), kind=st.sampled_from(["none", "eod", "boundary", "first_document"]))
+def test_loss_masks_follow_the_documents(batch: tuple[np.ndarray, ...], kind: str) -> None:
+    tokens, flags, counted = batch
+    mask = loss_masks(kind, tokens[:, :-1], flags, counted, EOD)
+    for row in range(len(tokens)):
+        assert mask[row].tolist() == expected_loss(kind, tokens[row], flags[row], counted[row])
+
+
+@given(batch=batches(), kind=st.sampled_from(["none", "eod", "boundary", "first_document"]))
+def test_no_sample_is_without_loss(batch: tuple[np.ndarray, ...], kind: str) -> None:
+    tokens, flags, counted = batch
+    assert loss_masks(kind, tokens[:, :-1], flags, counted, EOD).any(axis=1).all()
+
+
+@given(batch=batches(), width=st.integers(1, 30), reset=st.booleans())
+def test_positions_segment_ends_and_dense_mask_tell_the_same_story(
+    batch: tuple[np.ndarray, ...], width: int, reset: bool
+) -> None:
+    tokens, flags, counted = batch
+    rows, length = len(tokens), tokens.shape[1] - 1
+    options = ColumnOptions(
+        names=("input_ids", "labels", "position_ids", "attention_mask", "actual_seq_len"),
+        reset_position_ids=True,
+        reset_attention_mask=reset,
+        eod_pad_length=width,
+    )
+    columns, joined = build_columns(tokens, flags, counted, options)
+    assert columns["actual_seq_len"].shape == (rows, width)
+    assert columns["attention_mask"].shape == (rows, 1, length, length)
+    assert all(column.dtype == np.int32 for column in columns.values())
+    assert np.array_equal(columns["input_ids"][:, 1:], columns["labels"][:, :-1])
+    lost = 0
+    for row in range(rows):
+        ends = columns["actual_seq_len"][row]
+        distinct = np.unique(ends)
+        # Cumulative ends of the segments, each once, and the sequence length as often as the width asks.
+        assert np.array_equal(ends[: distinct.size], distinct)
+        assert (ends[distinct.size - 1 :] == length).all()
+        starts = np.concatenate(([0], distinct[:-1]))
+        positions = np.concatenate([np.arange(size) for size in np.diff(distinct, prepend=0)])
+        assert np.array_equal(columns["position_ids"][row], positions)
+        lost += np.count_nonzero(flags[row, :-1]) + 1 - distinct.size
+        assert set(starts.tolist()) <= {0, *np.flatnonzero(flags[row, :-1]).tolist()}
+        segment = np.searchsorted(distinct, np.arange(length), side="right")
+        for query in range(length):
+            for key in range(length):
+                seen = key <= query and (not reset or segment[key] == segment[query])
+                assert columns["attention_mask"][row, 0, query, key] == (not seen)
+    assert joined == lost
+
+
+def test_the_shortest_segments_join_the_one_before_them() -> None:
+    flags = np.zeros((1, 20), dtype=bool)
+    flags[0, [5, 7, 12, 13]] = True
+    kept, joined = join_segments(flags, 3)
+    assert np.flatnonzero(kept[0]).tolist() == [7, 13]
+    assert joined == 2
+    assert np.flatnonzero(flags[0]).tolist() == [5, 7, 12, 13], "the caller's flags are not touched"
+
+
+@pytest.mark.parametrize("most", [1, 2, 5, 100])
+def test_no_row_has_more_segments_than_the_table_of_ends_holds(most: int) -> None:
+    flags = np.random.default_rng(0).random((8, 64)) < 0.5
+    flags[:, 0] = False
+    kept, _ = join_segments(flags, most)
+    assert (np.count_nonzero(kept, axis=1) + 1 <= most).all()
+    assert not (kept & ~flags).any()
+
+
+def test_eod_tokens_make_boundaries_behind_them() -> None:
+    tokens = np.array([[EOD, 5, EOD, EOD, 6, EOD]], dtype=np.int32)
+    assert eod_boundaries(tokens, EOD).tolist() == [[False, True, False, True, True, False]]
