@@ -28,7 +28,7 @@ class Index:
 
     The arrays lie in the file at odd addresses. Slices and fancy indexing (``array[i]``) read only what they ask for,
     but ``numpy.searchsorted``, ``numpy.take`` and other functions that need aligned input first copy the whole array:
-    bisect with ``locate.py`` instead.
+    search with ``search.py`` instead.
 
     Attributes:
         prefix: path of the pair without suffix.

@@ -1,0 +1,160 @@
+"""``<prefix>.docs.parquet``: where each document of a pair comes from."""
+
+import os
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+from mindformers_megatron.errors import DataError
+from mindformers_megatron.format.atomic import StagedFile
+from mindformers_megatron.format.paths import docs_path, prefix_of
+
+_ROWS_PER_GROUP = 1 << 17
+_BYTES_PER_GROUP = 32 << 20
+
+
+class DocsWriter:
+    """Writes one row per document, in the order of the documents, in bounded memory.
+
+    Columns: ``id`` (text or null), ``source``, ``file``, ``line`` (from 1), ``byte_offset`` and ``meta`` (JSON text or
+    null). The file appears, whole, at the end of the block, and not at all if the block ends in an exception. Write it
+    after the pair or together with it: publishing a pair removes an older file of that name.
+
+    Args:
+        prefix: of the pair.
+
+    Raises:
+        ConfigError: the file cannot be created.
+    """
+
+    def __init__(self, prefix: str | os.PathLike[str]) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self._arrow: Any = pa
+        self._parquet: Any = pq
+        text, integer = pa.string(), pa.int64()
+        self._schema = pa.schema(
+            [
+                ("id", text),
+                pa.field("source", text, nullable=False),
+                pa.field("file", text, nullable=False),
+                pa.field("line", integer, nullable=False),
+                pa.field("byte_offset", integer, nullable=False),
+                ("meta", text),
+            ]
+        )
+        self._path = docs_path(prefix_of(prefix))
+        self._waiting: list[Any] = []
+        self._waiting_rows = self._waiting_bytes = self._rows = 0
+        self._staged = StagedFile(self._path)
+        self._writer = pq.ParquetWriter(
+            self._staged.file,
+            self._schema,
+            compression="zstd",
+            # Lines and offsets grow steadily: their differences pack to a few bits, a dictionary of them is useless.
+            use_dictionary=["source", "file"],
+            column_encoding={"line": "DELTA_BINARY_PACKED", "byte_offset": "DELTA_BINARY_PACKED"},
+        )
+
+    def add(
+        self,
+        ids: Sequence[str | None],
+        *,
+        source: str,
+        file: str,
+        lines: Sequence[int],
+        byte_offsets: Sequence[int],
+        metas: Sequence[str | None],
+    ) -> None:
+        """Appends rows for documents of one input file.
+
+        Args:
+            ids: the record's own id, one per document.
+            source: the name its source goes by.
+            file: the input file.
+            lines: from 1.
+            byte_offsets: where the record begins in the (uncompressed) file.
+            metas: the fields that were kept, as JSON text.
+
+        Raises:
+            DataError: a text is not valid Unicode.
+        """
+        count = len(ids)
+        columns: list[tuple[str, Sequence[Any]]] = [
+            ("id", ids),
+            ("source", [source] * count),
+            ("file", [file] * count),
+            ("line", lines),
+            ("byte_offset", byte_offsets),
+            ("meta", metas),
+        ]
+        try:
+            arrays = [self._arrow.array(values, self._schema.field(name).type) for name, values in columns]
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"{self._path}: rows from {self._rows} on, of {file}: a text is not valid Unicode "
+                f"({error.reason}: {error.object[error.start : error.end]!r}); mend the record or skip it"
+            ) from None
+        self._append(self._arrow.RecordBatch.from_arrays(arrays, schema=self._schema))
+
+    def add_from(self, prefix: str | os.PathLike[str]) -> None:
+        """Appends the rows of another pair, as when pairs are joined.
+
+        Raises:
+            DataError: the other pair has no such file, or it cannot be read or has other columns.
+        """
+        path = docs_path(prefix_of(prefix))
+        try:
+            with self._parquet.ParquetFile(path) as part:
+                if not part.schema_arrow.equals(self._schema):
+                    raise DataError(f"{path}: columns {part.schema_arrow.names}, expected {self._schema.names}")
+                for batch in part.iter_batches():
+                    self._append(batch)
+        except FileNotFoundError:
+            raise DataError(f"{path}: not found; every part needs one, or leave provenance out") from None
+        except (self._arrow.ArrowException, OSError) as error:
+            raise DataError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
+
+    @property
+    def rows(self) -> int:
+        """Rows added so far."""
+        return self._rows
+
+    def close(self) -> None:
+        """Completes the file and gives it its name."""
+        self._flush()
+        self._writer.close()
+        self._staged.commit()
+
+    def abort(self) -> None:
+        """Removes what was written."""
+        self._waiting.clear()
+        self._staged.discard()
+
+    def __enter__(self) -> "DocsWriter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self.close()
+        finally:
+            self.abort()
+
+    def _append(self, batch: Any) -> None:
+        self._waiting.append(batch)
+        self._waiting_rows += batch.num_rows
+        self._waiting_bytes += batch.nbytes
+        self._rows += batch.num_rows
+        if self._waiting_rows >= _ROWS_PER_GROUP or self._waiting_bytes >= _BYTES_PER_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._waiting_rows:
+            table = self._arrow.Table.from_batches(self._waiting, self._schema)
+            self._writer.write_table(table, row_group_size=_ROWS_PER_GROUP)
+        self._waiting.clear()
+        self._waiting_rows = self._waiting_bytes = 0
