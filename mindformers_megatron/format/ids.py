@@ -45,33 +45,29 @@ def as_tokens(ids: IntArray, dtype: np.dtype[Any], where: Callable[[int], str]) 
     return array.astype(dtype)
 
 
-def as_lengths(lengths: IntArray, num_tokens: int, where: Callable[[int], str]) -> NDArray[np.int32]:
-    """Checks sequence lengths.
+def as_counts(counts: IntArray, total: int, things: str, where: Callable[[int], str]) -> NDArray[np.int32]:
+    """Checks numbers of things that must add up, such as the lengths of sequences in tokens.
 
     Args:
-        lengths: int[K].
-        num_tokens: what they must add up to.
-        where: names the place of the length at a position, for the error.
+        counts: int[K].
+        total: what they must add up to.
+        things: what is counted, for the error.
+        where: names the place of the count at a position, for the error.
 
     Raises:
-        DataError: a length is no integer, negative or above 2^31 - 1, or the sum is wrong.
+        DataError: a count is no integer, negative or above 2^31 - 1, or the sum is wrong.
     """
-    array = _as_array(lengths, where)
+    array = _as_array(counts, where)
     if array.size == 0:
         array = np.empty(0, np.int32)
     if array.dtype.kind not in "iu":
-        raise DataError(f"{where(0)}: sequence lengths of type {array.dtype}, expected integers")
-    if array.size:
-        low, high = int(array.argmin()), int(array.argmax())
-        if int(array[low]) < 0:
-            raise DataError(f"{where(low)}: a sequence of {int(array[low])} tokens")
-        if int(array[high]) > MAX_SEQUENCE_TOKENS:
-            raise DataError(
-                f"{where(high)}: a sequence of {int(array[high])} tokens, the most is {MAX_SEQUENCE_TOKENS}; split it"
-            )
-    total = int(array.sum(dtype=np.int64))
-    if total != num_tokens:
-        raise DataError(f"{where(0)}: sequence lengths add up to {total}, but there are {num_tokens} tokens")
+        raise DataError(f"{where(0)}: numbers of {things} of type {array.dtype}, expected integers")
+    for position in {int(array.argmin()), int(array.argmax())} if array.size else ():
+        count = int(array[position])
+        if not 0 <= count <= MAX_SEQUENCE_TOKENS:
+            raise DataError(f"{where(position)}: {count} {things}, expected 0 to {MAX_SEQUENCE_TOKENS}")
+    if (found := int(array.sum(dtype=np.int64))) != total:
+        raise DataError(f"{where(0)}: the numbers of {things} add up to {found}, but there are {total} {things}")
     return array.astype(np.dtype("<i4"))
 
 

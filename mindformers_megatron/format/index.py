@@ -1,6 +1,7 @@
 """Opening an ``.idx``: the arrays, mapped, and every check that needs no scan."""
 
 import os
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,13 +102,14 @@ def _reopen(prefix: str, multimodal: bool) -> Index:
 
 def _bin_size(prefix: str) -> int:
     tokens, index = bin_path(prefix), idx_path(prefix)
-    missing = [path for path in (tokens, index) if not path.is_file()]
-    if not missing:
-        return tokens.stat().st_size
+    sizes = {path: _file_size(path) for path in (tokens, index)}
+    missing = [path for path, size in sizes.items() if size is None]
+    if (size := sizes[tokens]) is not None and not missing:
+        return size
     if Path(prefix).is_dir():
         raise DataError(f"{prefix}: is a folder; give the prefix, the .bin or the .idx of one pair in it")
     archive = Path(prefix + ".idx.npz")
-    if index in missing and archive.is_file():
+    if index in missing and _file_size(archive) is not None:
         raise DataError(
             f"{archive}: is a NumPy .npz index, not Megatron's .idx; make the pair again with `mfm preprocess`"
         )
@@ -115,6 +117,16 @@ def _bin_size(prefix: str) -> int:
         raise DataError(f"{prefix}: no such pair: neither {tokens.name} nor {index.name} is a file in {tokens.parent}")
     other = index if missing[0] is tokens else tokens
     raise DataError(f"{missing[0]}: not found beside {other.name}; a pair needs both files: {_REDO}")
+
+
+def _file_size(path: Path) -> int | None:
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be opened: {error.strerror}") from None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
 def _read_header(path: Path, data: NDArray[np.uint8], multimodal: bool) -> tuple[np.dtype[Any], IndexLayout]:

@@ -2,11 +2,11 @@
 
 import os
 import tempfile
-from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 
+from mindformers_megatron.format.atomic import StagedFile
 from mindformers_megatron.format.dtypes import dtype_code
 from mindformers_megatron.format.layout import HEADER, IndexLayout, header
 
@@ -21,19 +21,20 @@ class IndexStream:
     system removes by itself if the process dies. Counts and pointers follow from the lengths in ``finish``.
 
     Args:
-        file: empty, open for reading and writing.
-        folder: where the nameless files go; of the size of the index, so not in ``/tmp``.
+        staged: the empty file. The nameless files lie in its folder: they get as large as the index, too large for some
+            ``/tmp``.
         dtype: type of the tokens.
         multimodal: the index ends in one mode per sequence.
     """
 
-    def __init__(self, file: BinaryIO, folder: Path, dtype: np.dtype[Any], *, multimodal: bool) -> None:
-        self._file = file
+    def __init__(self, staged: StagedFile, dtype: np.dtype[Any], *, multimodal: bool) -> None:
+        self._file = staged.file
         self._dtype = dtype
         self._multimodal = multimodal
+        folder = staged.path.parent
         self._documents: IO[bytes] = tempfile.TemporaryFile(dir=folder, buffering=_BUFFER_BYTES)  # noqa: SIM115
         self._modes: IO[bytes] = tempfile.TemporaryFile(dir=folder, buffering=_BUFFER_BYTES)  # noqa: SIM115
-        file.write(bytes(HEADER.size))
+        self._file.write(bytes(HEADER.size))
         self._documents.write(bytes(8))
 
     def add_lengths(self, lengths: bytes | memoryview) -> None:
@@ -65,12 +66,11 @@ class IndexStream:
             part.seek(0)
             while data := part.read(_BUFFER_BYTES):
                 self._file.write(data)
-        assert self._file.tell() == layout.size
         self._file.seek(0)
         self._file.write(header(dtype_code(self._dtype), num_sequences, num_document_indices))
         self._file.flush()
 
     def close(self) -> None:
-        """Lets the nameless files go; ``file`` stays open."""
+        """Lets the nameless files go; the staged file stays open."""
         self._documents.close()
         self._modes.close()

@@ -61,7 +61,7 @@ def join_pairs(
     pair = StagedPair(target)
     stream: IndexStream | None = None
     try:
-        stream = IndexStream(pair.idx.file, pair.idx.path.parent, first.dtype, multimodal=multimodal)
+        stream = IndexStream(pair.idx, first.dtype, multimodal=multimodal)
         documents = sequences = tokens = 0
         for source in sources:
             index = read_index(source, multimodal=multimodal)
@@ -100,8 +100,8 @@ def _append_index(stream: IndexStream, index: Index, base: int) -> None:
         if wrong.any():
             k = int(wrong.argmax())
             raise DataError(
-                f"{idx_path(index.prefix)}: sequence {begin + k} is {lengths[k]} tokens at byte {pointers[k]}, not behind "
-                "the one before; the index is damaged: make the part again"
+                f"{idx_path(index.prefix)}: sequence {begin + k} is {lengths[k]} tokens at byte {pointers[k]}, not "
+                "behind the one before; the index is damaged: make the part again"
             )
         position = int(ends[-1])
         stream.add_lengths(lengths.data)

@@ -73,8 +73,8 @@ class Metadata:
         sources: the inputs, in order.
         bin_sha256: of ``.bin``.
         idx_sha256: of ``.idx``.
-        options: those that shape the tokens (``append_eod``, ``json_key``), as JSON values; not those that only say how the
-            work was done (workers, paths), because these must not change the fingerprint.
+        options: those that shape the tokens (``append_eod``, ``json_key``), as JSON values; not those that only say how
+            the work was done (workers, paths), because these must not change the fingerprint.
         created: time, ISO 8601.
         program_version: of this package.
     """

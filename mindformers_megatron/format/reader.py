@@ -48,11 +48,9 @@ class IndexedDataset:
                 raise DataError(
                     f"{path}: changed from {self._num_tokens * self._itemsize} to {data.size} bytes while opened"
                 )
-            self._tokens: NDArray[Any] | None = data.view(self._index.dtype)
-            self._file: _PositionedFile | None = None
+            self._source: NDArray[Any] | _PositionedFile = data.view(self._index.dtype)
         else:
-            self._tokens = None
-            self._file = _PositionedFile(path)
+            self._source = _PositionedFile(path)
 
     @property
     def prefix(self) -> str:
@@ -144,10 +142,10 @@ class IndexedDataset:
         stop = start + count
         if start < 0 or count < 0 or stop > self._num_tokens:
             raise IndexError(f"{self.prefix}: tokens {start} to {stop} of {self._num_tokens}")
-        if self._tokens is not None:
-            return self._tokens[start:stop]
-        assert self._file is not None
-        data = self._file.read(int(start) * self._itemsize, int(count) * self._itemsize)
+        source = self._source
+        if isinstance(source, np.ndarray):
+            return source[start:stop]
+        data = source.read(int(start) * self._itemsize, int(count) * self._itemsize)
         return data.view(self._index.dtype)
 
     def _extent(self, sequence: int) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mindformers_megatron.errors import DataError
 from mindformers_megatron.format.dtypes import DTYPE_CODES, dtype_code
 from mindformers_megatron.format.hashing import Hashes, hash_file
-from mindformers_megatron.format.ids import IntArray, as_lengths, as_tokens
+from mindformers_megatron.format.ids import IntArray, as_counts, as_tokens
 from mindformers_megatron.format.index_stream import IndexStream
 from mindformers_megatron.format.layout import MAX_SEQUENCE_TOKENS
 from mindformers_megatron.format.paths import prefix_of
@@ -81,7 +81,11 @@ class IndexedDatasetWriter:
         self._bin_hashes = Hashes(sha256=sha256, md5=md5)
         self._idx_hashes = Hashes(sha256=sha256, md5=md5)
         self._pair = StagedPair(self.prefix)
-        self._index = IndexStream(self._pair.idx.file, self._pair.idx.path.parent, self.dtype, multimodal=multimodal)
+        try:
+            self._index = IndexStream(self._pair.idx, self.dtype, multimodal=multimodal)
+        except BaseException:
+            self._pair.discard()
+            raise
 
     def add_document(self, ids: IntArray, lengths: IntArray | None = None, modes: IntArray | None = None) -> None:
         """Appends one document.
@@ -98,7 +102,8 @@ class IndexedDatasetWriter:
                 Nothing of the document has been written then.
         """
         if lengths is not None or modes is not None or self._multimodal or len(ids) > MAX_SEQUENCE_TOKENS:
-            lengths = lengths if lengths is not None else [len(ids)][: len(ids)]
+            if lengths is None:
+                lengths = [len(ids)] if len(ids) else []
             self.add_documents(ids, lengths, [len(lengths)], modes)
             return
         # The way of nearly every document: no arrays but the tokens.
@@ -133,19 +138,16 @@ class IndexedDatasetWriter:
         """
         self._check_open()
         first = self._num_documents
-        place = (
-            f"{self.prefix}: documents from {first} on"
-            if sequences is None
-            else f"{self.prefix}: from document {first} on"
-        )
-        sizes = as_lengths(lengths, len(ids), lambda k: f"{place}, length {k}")
+        unit = "document" if sequences is None else f"from document {first} on, sequence"
+        base = first if sequences is None else 0
+        sizes = as_counts(lengths, len(ids), "tokens", lambda k: f"{self.prefix}: {unit} {base + k}")
         if sequences is None:
             per_document = (sizes > 0).astype(np.int32)
             document_sizes = sizes
             sizes = sizes[sizes > 0]
         else:
-            per_document = as_lengths(
-                sequences, sizes.size, lambda d: f"{self.prefix}: document {first + d}, number of sequences"
+            per_document = as_counts(
+                sequences, sizes.size, "sequences", lambda d: f"{self.prefix}: document {first + d}"
             )
             document_sizes = None
         ends = np.cumsum(per_document, dtype=np.int64)
