@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mindformers_megatron.format.index import Index
+from mindformers_megatron.format.search import search_sorted
 from mindformers_megatron.sampling.pieces import Pieces, ranges
 
 Flags = npt.NDArray[np.bool_]
@@ -26,16 +27,13 @@ def document_starts(index: Index, start: I64, length: I64) -> tuple[I64, I64]:
         position where empty documents stand may come more than once.
     """
     size = index.dtype.itemsize
-    first = np.searchsorted(index.sequence_pointers, start * size, side="right")
-    behind = np.searchsorted(index.sequence_pointers, (start + length) * size, side="left")
-    found = np.maximum(behind - first, 0)
-    sequences = ranges(first, found)
+    first = search_sorted(index.sequence_pointers, start * size, side="right")
+    behind = search_sorted(index.sequence_pointers, (start + length) * size, side="left")
+    # Sequences first to behind begin inside; those of them that the document index names open a document.
+    opening = search_sorted(index.document_indices, first)
+    found = np.maximum(search_sorted(index.document_indices, behind) - opening, 0)
+    sequences = index.document_indices[ranges(opening, found)]
     stretch = np.repeat(np.arange(start.size), found)
-    # A sequence opens a document if the document index names it; most files have one sequence a document, and then
-    # all do.
-    slot = np.searchsorted(index.document_indices, sequences)
-    opens = index.document_indices[slot] == sequences
-    stretch, sequences = stretch[opens], sequences[opens]
     return stretch, index.sequence_pointers[sequences] // size - start[stretch]
 
 

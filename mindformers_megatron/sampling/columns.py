@@ -80,9 +80,11 @@ def loss_masks(kind: LossMask, inputs: I32, flags: Flags, counted: I64, eod_id: 
 
 def segment_starts(flags: Flags) -> I32:
     """For each input the column where its segment begins: bool[B, L] → int32[B, L]."""
-    length = flags.shape[1]
-    starts = np.where(flags, np.arange(length, dtype=np.int32), np.int32(0))
-    return np.maximum.accumulate(starts, axis=1)
+    opens = flags.copy()
+    opens[:, 0] = True
+    place = np.flatnonzero(opens)
+    starts = (place % flags.shape[1]).astype(np.int32)
+    return np.repeat(starts, np.diff(place, append=flags.size)).reshape(flags.shape)
 
 
 def segment_ends(flags: Flags, width: int) -> I32:
