@@ -1,5 +1,6 @@
 """``<prefix>.docs.parquet``: where each document of a pair comes from."""
 
+import contextlib
 import os
 from collections.abc import Sequence
 from types import TracebackType
@@ -11,6 +12,23 @@ from mindformers_megatron.format.paths import docs_path, prefix_of
 
 _ROWS_PER_GROUP = 1 << 17
 _BYTES_PER_GROUP = 32 << 20
+
+
+def docs_schema() -> Any:
+    """The columns, as a ``pyarrow.Schema``."""
+    import pyarrow as pa
+
+    text, integer = pa.string(), pa.int64()
+    return pa.schema(
+        [
+            ("id", text),
+            pa.field("source", text, nullable=False),
+            pa.field("file", text, nullable=False),
+            pa.field("line", integer, nullable=False),
+            pa.field("byte_offset", integer, nullable=False),
+            ("meta", text),
+        ]
+    )
 
 
 class DocsWriter:
@@ -33,17 +51,7 @@ class DocsWriter:
 
         self._arrow: Any = pa
         self._parquet: Any = pq
-        text, integer = pa.string(), pa.int64()
-        self._schema = pa.schema(
-            [
-                ("id", text),
-                pa.field("source", text, nullable=False),
-                pa.field("file", text, nullable=False),
-                pa.field("line", integer, nullable=False),
-                pa.field("byte_offset", integer, nullable=False),
-                ("meta", text),
-            ]
-        )
+        self._schema = docs_schema()
         self._path = docs_path(prefix_of(prefix))
         self._waiting: list[Any] = []
         self._waiting_rows = self._waiting_bytes = self._rows = 0
@@ -98,6 +106,15 @@ class DocsWriter:
             ) from None
         self._append(self._arrow.RecordBatch.from_arrays(arrays, schema=self._schema))
 
+    def add_table(self, table: Any) -> None:
+        """Appends rows that are columns already.
+
+        Args:
+            table: a ``pyarrow.Table`` of ``docs_schema()``.
+        """
+        for batch in table.cast(self._schema).to_batches():
+            self._append(batch)
+
     def add_from(self, prefix: str | os.PathLike[str]) -> None:
         """Appends the rows of another pair, as when pairs are joined.
 
@@ -130,6 +147,9 @@ class DocsWriter:
     def abort(self) -> None:
         """Removes what was written."""
         self._waiting.clear()
+        # Left open, it would write its footer when it is collected, into a file that is closed by then.
+        with contextlib.suppress(OSError, ValueError):
+            self._writer.close()
         self._staged.discard()
 
     def __enter__(self) -> "DocsWriter":
