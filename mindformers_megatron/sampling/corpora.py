@@ -10,6 +10,7 @@ from mindformers_megatron.format.identity import content_identity
 from mindformers_megatron.format.metadata import check_metadata, read_metadata
 from mindformers_megatron.format.paths import prefix_of
 from mindformers_megatron.format.reader import IndexedDataset
+from mindformers_megatron.sampling.splits import Shares, Split, parse_split, split_range
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,7 @@ class Corpus:
     Attributes:
         name: Its name in the run; its stream is keyed by it.
         dataset: The opened pair.
+        documents: Its documents, as (begin, end) in the index.
         begin: First token, in the ``.bin``.
         num_tokens: Tokens from there on.
         fingerprint: Identity of the files' content (32 hex digits).
@@ -28,6 +30,7 @@ class Corpus:
 
     name: str
     dataset: IndexedDataset
+    documents: tuple[int, int]
     begin: int
     num_tokens: int
     fingerprint: str
@@ -68,10 +71,11 @@ def corpus_names(prefixes: Sequence[str], names: Sequence[str] | None = None) ->
     return chosen
 
 
-def open_corpus(prefix: str, name: str) -> Corpus:
-    """Opens a pair and checks it in O(1).
+def open_corpus(prefix: str, name: str, split: Shares | None = None, part: Split = "train") -> Corpus:
+    """Opens a pair, or one part of a split of it by documents, and checks it in O(1).
 
     Raises:
+        ConfigError: For a split that leaves no document for the part.
         DataError: One line, for a missing or damaged pair, metadata that contradicts it, tokens that are no integers,
         or no
             tokens at all.
@@ -86,20 +90,54 @@ def open_corpus(prefix: str, name: str) -> Corpus:
         )
     if not dataset.num_tokens:
         raise DataError(f"{dataset.prefix}.bin holds no token; a blend cannot draw samples from it")
+    documents = (0, dataset.num_documents)
+    if split is not None:
+        documents = split_range(split, part, dataset.num_documents, corpus=name)
+    begin, end = (_first_token(dataset, document) for document in documents)
+    if begin == end:
+        raise DataError(f"{dataset.prefix}: the {part} part of the split, documents {documents}, holds no token")
     return Corpus(
         name=name,
         dataset=dataset,
-        begin=0,
-        num_tokens=dataset.num_tokens,
+        documents=documents,
+        begin=begin,
+        num_tokens=end - begin,
         fingerprint=content_identity(dataset)[:32],
         tokenizer=metadata.tokenizer_fingerprint[:32] if metadata else None,
         eod_id=metadata.eod_id if metadata else None,
     )
 
 
-def open_corpora(paths: Sequence[str], names: Sequence[str] | None = None) -> list[Corpus]:
-    """Opens all corpora of a blend, in order; see ``corpus_names`` and ``open_corpus``."""
+def open_corpora(
+    paths: Sequence[str],
+    names: Sequence[str] | None = None,
+    *,
+    split: str | Sequence[float] | None = None,
+    part: Split = "train",
+) -> tuple[Corpus, ...]:
+    """Opens all corpora of a blend, in order; see ``corpus_names`` and ``open_corpus``.
+
+    Raises:
+        ConfigError: Also for corpora that different tokenizers made: one model cannot read both.
+    """
     if not paths:
         raise ConfigError("dataset_dir is empty; expected the .bin paths, or prefixes, of one corpus or more")
     prefixes = [prefix_of(path) for path in paths]
-    return [open_corpus(prefix, name) for prefix, name in zip(prefixes, corpus_names(prefixes, names), strict=True)]
+    shares = None if split is None else parse_split(split)
+    named = zip(prefixes, corpus_names(prefixes, names), strict=True)
+    corpora = tuple(open_corpus(prefix, name, shares, part) for prefix, name in named)
+    known = [corpus for corpus in corpora if corpus.tokenizer is not None]
+    for corpus in known[1:]:
+        if corpus.tokenizer != known[0].tokenizer:
+            raise ConfigError(
+                f"{known[0].name} and {corpus.name} were made by different tokenizers (fingerprints {known[0].tokenizer} "
+                f"and {corpus.tokenizer} in their metadata.json): their ids mean different tokens; tokenize one anew"
+            )
+    return corpora
+
+
+def _first_token(dataset: IndexedDataset, document: int) -> int:
+    sequence = int(dataset.index.document_indices[document])
+    if sequence == dataset.num_sequences:
+        return dataset.num_tokens
+    return int(dataset.index.sequence_pointers[sequence]) // dataset.dtype.itemsize

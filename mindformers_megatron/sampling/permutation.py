@@ -1,9 +1,9 @@
 """Permutations of [0, n) that are computed, not stored: position → element in O(1), for any n and any key.
 
-A Feistel network over the two half-words whose product is the next power of two, with cycle walking: an output outside [0, n)
-is fed in again until it falls inside (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002). The domain is less
-than twice n, so two evaluations on average. Of a few elements, whose half-words would have too few bits to mix well, each
-goes to the rank of its hash among the hashes of all.
+A Feistel network over the two half-words whose product is the next power of two, with cycle walking: an output
+outside [0, n) is fed in again until it falls inside (Black and Rogaway, "Ciphers with arbitrary finite domains",
+2002). The domain is less than twice n, so two evaluations on average. Of a few elements, whose half-words would have
+too few bits to mix well, each goes to the rank of its hash among the hashes of all.
 """
 
 import numpy as np

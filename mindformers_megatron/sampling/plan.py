@@ -1,52 +1,27 @@
 """The plan: sample i of a run as a pure function of i. Everything else in the training half only reads it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from mindformers_megatron.errors import ConfigError
-from mindformers_megatron.sampling.blend import Blend
+from mindformers_megatron.errors import ConfigError, DataError
 from mindformers_megatron.sampling.boundaries import eod_boundaries, mark_boundaries
 from mindformers_megatron.sampling.columns import build_columns
 from mindformers_megatron.sampling.corpora import Corpus, open_corpora
+from mindformers_megatron.sampling.mix import Mix
+from mindformers_megatron.sampling.orders import Order, order_of
 from mindformers_megatron.sampling.pieces import read_pieces
-from mindformers_megatron.sampling.schedule import Schedule, extend
-from mindformers_megatron.sampling.shares import integer_parts, sample_weights
+from mindformers_megatron.sampling.resume import Change, OnChange, phase_states, resume
+from mindformers_megatron.sampling.schedule import Phase, Schedule
 from mindformers_megatron.sampling.spec import PlanSpec
-from mindformers_megatron.sampling.state import CorpusState, DataState, plan_fingerprint
-from mindformers_megatron.sampling.stream_order import StreamOrder
+from mindformers_megatron.sampling.state import CorpusState, DataState
+from mindformers_megatron.sampling.table import TableRow, check_epochs
 
 I64 = npt.NDArray[np.int64]
 Columns = dict[str, npt.NDArray[np.int32]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableRow:
-    """One corpus in the table that a run prints at its start.
-
-    Attributes:
-        name: Its name in the run.
-        path: Its prefix.
-        tokens: Tokens it holds.
-        weight: The weight asked; None where none was given.
-        share: The share of samples in force.
-        samples: Samples it gives in ``num_samples``.
-        epochs: How many times ``num_samples`` goes through it.
-        fingerprint: Identity of its content.
-    """
-
-    name: str
-    path: str
-    tokens: int
-    weight: float | None
-    share: float
-    samples: int
-    epochs: float
-    fingerprint: str
 
 
 class SamplePlan(Sequence[Columns]):
@@ -58,38 +33,54 @@ class SamplePlan(Sequence[Columns]):
 
     Attributes:
         spec: What was asked for.
-        corpora: The opened corpora.
+        names: All corpora of the run, in the order that ``locate`` counts them.
+        corpora: The opened corpora by name. A corpus that the run had before it was resumed without it is in
+            ``names`` only.
         schedule: The mix over the run.
+        changes: (field, before, now) for what a resumed run does otherwise than its state.
+        joined_boundaries: Boundaries given up so far because a sample had more segments than ``actual_seq_len`` holds.
     """
 
-    def __init__(self, spec: PlanSpec) -> None:
+    def __init__(self, spec: PlanSpec, state: DataState | None = None, on_change: OnChange = "refuse") -> None:
         """Opens the corpora.
 
         Args:
             spec: What the plan is asked to be.
+            state: The state of the run that this plan goes on with; None: a new run.
+            on_change: Whether weights, corpora and skip lists other than the state's are refused, or come into force
+                with the state's next sample.
 
         Raises:
             DataError: For a corpus that is missing or damaged.
-            ConfigError: For options that do not fit the corpora.
+            ConfigError: For options that do not fit the corpora, or the state.
         """
         self.spec = spec
-        self.corpora: tuple[Corpus, ...] = tuple(open_corpora(spec.dataset_dir, spec.dataset_names))
-        self._orders = tuple(self._order_of(corpus) for corpus in self.corpora)
-        weights = sample_weights(
-            spec.dataset_weights,
-            [corpus.num_tokens for corpus in self.corpora],
-            [corpus.num_tokens / order.epoch_length for corpus, order in zip(self.corpora, self._orders, strict=True)],
-            weight_by=spec.weight_by,
-            temperature=spec.temperature,
-        )
-        self.schedule = Schedule(extend((), 0, Blend(integer_parts(weights)), ()))
+        opened = open_corpora(spec.dataset_dir, spec.dataset_names, split=spec.split, part=spec.split_part)
+        self.corpora: Mapping[str, Corpus] = {corpus.name: corpus for corpus in opened}
+        self._orders: Mapping[str, Order] = {corpus.name: order_of(corpus, spec) for corpus in opened}
         self._columns = spec.column_options(self._eod_id())
+        self._mix = Mix.asked(spec, opened, list(self._orders.values()))
+        self._before: Mapping[str, CorpusState] = {}
+        self.names: tuple[str, ...] = tuple(self.corpora)
+        self.changes: tuple[Change, ...] = ()
+        phases: tuple[Phase, ...]
+        if state is None:
+            phases = self._mix.phases(self.names)
+        else:
+            going_on = resume(state, self._identity(), opened, self._mix, on_change)
+            self.names, phases, self.changes = going_on.names, going_on.phases, going_on.changes
+            self._before = {corpus.name: corpus for corpus in state.corpora}
+        self.schedule = Schedule(phases)
         self.joined_boundaries = 0
 
     @classmethod
     def build(cls, dataset_dir: str | Sequence[str], **options: Any) -> "SamplePlan":
         """Builds a plan from plain options, named as in YAML; see ``PlanSpec``."""
         return cls(PlanSpec.from_options({"dataset_dir": dataset_dir, **options}))
+
+    def resumed(self, state: DataState, on_change: OnChange = "refuse") -> "SamplePlan":
+        """The plan of the run that ``state`` belongs to, under this plan's options; see ``__init__``."""
+        return SamplePlan(self.spec, state, on_change)
 
     @property
     def seq_length(self) -> int:
@@ -99,7 +90,7 @@ class SamplePlan(Sequence[Columns]):
     @cached_property
     def num_samples(self) -> int:
         """Samples in one pass of a training framework over the plan, over all ranks."""
-        tokens = sum(corpus.num_tokens for corpus in self.corpora)
+        tokens = sum(corpus.num_tokens for corpus in self.corpora.values())
         return self.spec.num_samples or max(1, tokens // self.seq_length)
 
     def __len__(self) -> int:
@@ -127,8 +118,8 @@ class SamplePlan(Sequence[Columns]):
             samples: int64[B], numbers of samples, each ≥ 0; the stream has no end.
 
         Returns:
-            (corpus, cursor), int64[B] each: the place of the corpus in ``corpora``, and the how-manieth of its
-            samples this is.
+            (corpus, cursor), int64[B] each: the place of the corpus in ``names``, and the how-manieth of its samples
+            this is.
         """
         return self.schedule.locate(samples)
 
@@ -139,8 +130,8 @@ class SamplePlan(Sequence[Columns]):
             samples: int64[B], numbers of samples, each ≥ 0, in any order; the stream has no end.
 
         Returns:
-            The columns of the spec by name: int32[B, L], ``attention_mask`` int32[B, 1, L, L], ``actual_seq_len``
-            int32[B, eod_pad_length].
+            The columns of the spec by name: int32[B, L], but ``attention_mask`` int32[B, 1, L, L] and
+            ``actual_seq_len`` int32[B, eod_pad_length].
         """
         samples = np.asarray(samples, dtype=np.int64)
         if samples.size and samples.min() < 0:
@@ -149,15 +140,20 @@ class SamplePlan(Sequence[Columns]):
         tokens = np.full((samples.size, width), self.spec.pad_id, dtype=np.int32)
         flags = np.zeros(tokens.shape, dtype=np.bool_)
         counted = np.empty(samples.size, dtype=np.int64)
-        corpora, cursors = self.locate(samples)
-        for number in np.unique(corpora).tolist():
-            rows = np.flatnonzero(corpora == number)
-            corpus = self.corpora[number]
-            pieces = self._orders[number].pieces(cursors[rows])
-            read_pieces(corpus.dataset, pieces, rows, tokens)
+        numbers, cursors = self.locate(samples)
+        for number in np.unique(numbers).tolist():
+            name = self.names[number]
+            if name not in self.corpora:
+                raise DataError(
+                    f"sample {samples[numbers == number][0]} came from {name}, which dataset_dir no longer lists"
+                )
+            rows = np.flatnonzero(numbers == number)
+            dataset = self.corpora[name].dataset
+            pieces = self._orders[name].pieces(cursors[rows])
+            read_pieces(dataset, pieces, rows, tokens)
             counted[rows] = pieces.counted
             if self.spec.boundaries == "index":
-                mark_boundaries(corpus.dataset.index, pieces, rows, flags)
+                mark_boundaries(dataset.index, pieces, rows, flags)
         if self.spec.boundaries == "eod":
             assert self._columns.eod_id is not None
             flags = eod_boundaries(tokens, self._columns.eod_id)
@@ -165,26 +161,28 @@ class SamplePlan(Sequence[Columns]):
         self.joined_boundaries += joined
         return columns
 
-    def table(self) -> list[TableRow]:
-        """What is in force: a row for each corpus, over ``num_samples`` samples."""
-        counts = self.schedule.cursors(self.num_samples)
-        shares = self.schedule.phases[-1].blend.shares
+    def table(self, samples: int | None = None) -> list[TableRow]:
+        """What is in force: a row for each open corpus, over the first ``samples`` samples (None: ``num_samples``)."""
+        counts = dict(zip(self.names, self.schedule.cursors(samples or self.num_samples).tolist(), strict=True))
+        shares = dict(zip(self.names, self.schedule.phases[-1].blend.shares.tolist(), strict=True))
         weights = self.spec.dataset_weights or (None,) * len(self.corpora)
         return [
             TableRow(
-                name=corpus.name,
+                name=name,
                 path=corpus.dataset.prefix,
                 tokens=corpus.num_tokens,
                 weight=weight,
-                share=float(share),
-                samples=int(count),
-                epochs=int(count) / order.epoch_length,
+                share=shares[name],
+                samples=counts[name],
+                epochs=counts[name] / self._orders[name].epoch_length,
                 fingerprint=corpus.fingerprint,
             )
-            for corpus, order, weight, share, count in zip(
-                self.corpora, self._orders, weights, shares, counts, strict=True
-            )
+            for (name, corpus), weight in zip(self.corpora.items(), weights, strict=True)
         ]
+
+    def check_epochs(self, samples: int) -> None:
+        """Raises ConfigError if ``samples`` samples go through a corpus more often than ``max_epochs`` allows."""
+        check_epochs(self.spec.max_epochs, self.table(samples), samples)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -192,61 +190,41 @@ class SamplePlan(Sequence[Columns]):
         return self.state(0).fingerprint
 
     def state(self, consumed_samples: int) -> DataState:
-        """The state of a run that has been given ``consumed_samples`` samples, over all ranks."""
-        parts = self.schedule.phases[-1].blend.parts.tolist()
+        """The state of this run after ``consumed_samples`` samples, over all ranks."""
         cursors = self.schedule.cursors(consumed_samples).tolist()
-        corpora = tuple(
-            CorpusState(
-                name=corpus.name,
-                fingerprint=corpus.fingerprint,
-                tokenizer=corpus.tokenizer,
-                part=part,
-                epoch=cursor // order.epoch_length,
-                cursor=cursor,
-            )
-            for corpus, order, part, cursor in zip(self.corpora, self._orders, parts, cursors, strict=True)
-        )
-        plan = self._identity()
         return DataState(
-            consumed_samples=consumed_samples, plan=plan, corpora=corpora, fingerprint=plan_fingerprint(plan, corpora)
+            consumed_samples=consumed_samples,
+            plan=self._identity(),
+            mix=self._mix.to_plain(),
+            corpora=tuple(self._corpus_state(name, cursor) for name, cursor in zip(self.names, cursors, strict=True)),
+            phases=phase_states(self.schedule.phases),
         )
 
-    def check(self, state: DataState) -> None:
-        """Raises ConfigError, naming the field and both values, unless ``state`` belongs to this plan."""
-        mine = self.state(state.consumed_samples)
-        _compare("", state.plan, mine.plan)
-        before, now = [corpus.name for corpus in state.corpora], [corpus.name for corpus in mine.corpora]
-        if before != now:
-            raise _changed("corpora", before, now)
-        for then, corpus in zip(state.corpora, mine.corpora, strict=True):
-            for field in ("tokenizer", "fingerprint", "part", "cursor"):
-                if getattr(then, field) != getattr(corpus, field):
-                    raise _changed(f"{field} of {corpus.name}", getattr(then, field), getattr(corpus, field))
-
-    def _order_of(self, corpus: Corpus) -> StreamOrder:
-        spec = self.spec
-        return StreamOrder(
-            begin=corpus.begin,
-            num_tokens=corpus.num_tokens,
-            seq_length=spec.seq_length,
-            stride=spec.stride or spec.seq_length,
-            seed=spec.seed,
-            name=corpus.name,
-            shuffle=spec.shuffle,
-            block=spec.shuffle_block_size,
-            offsets=spec.epoch_offsets,
+    def _corpus_state(self, name: str, cursor: int) -> CorpusState:
+        if name not in self.corpora:
+            # It gives no more samples: it stands where it stood.
+            return self._before[name]
+        corpus = self.corpora[name]
+        return CorpusState(
+            name=name,
+            fingerprint=corpus.fingerprint,
+            tokenizer=corpus.tokenizer,
+            epoch=cursor // self._orders[name].epoch_length,
+            cursor=cursor,
         )
 
     def _identity(self) -> dict[str, Any]:
         spec = self.spec
         identity: dict[str, Any] = {
-            "order": "stream",
+            "order": spec.order,
             "seq_length": spec.seq_length,
             "seed": spec.seed,
-            "stride": spec.stride or spec.seq_length,
-            "epoch_offsets": spec.epoch_offsets,
             "shuffle": spec.shuffle,
+            "split": spec.split if spec.split is None or isinstance(spec.split, str) else list(spec.split),
+            "split_part": spec.split_part,
         }
+        if spec.order == "stream":
+            identity |= {"stride": spec.stride or spec.seq_length, "epoch_offsets": spec.epoch_offsets}
         if spec.shuffle == "block":
             identity["shuffle_block_size"] = spec.shuffle_block_size
         return identity
@@ -254,23 +232,10 @@ class SamplePlan(Sequence[Columns]):
     def _eod_id(self) -> int | None:
         if self.spec.eod_id is not None:
             return self.spec.eod_id
-        found = {corpus.eod_id for corpus in self.corpora if corpus.eod_id is not None}
+        found = {corpus.eod_id for corpus in self.corpora.values() if corpus.eod_id is not None}
         if len(found) == 1:
             return found.pop()
         if self.spec.boundaries == "eod" or self.spec.loss_mask == "eod":
             told = f"the corpora's metadata name {sorted(found)}" if found else "no corpus has metadata that names it"
             raise ConfigError(f"eod_id is needed for boundaries: eod and loss_mask: eod, and {told}; set eod_id")
         return None
-
-
-def _compare(prefix: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    for name in {**before, **now}:
-        if before.get(name) != now.get(name):
-            raise _changed(prefix + name, before.get(name), now.get(name))
-
-
-def _changed(field: str, before: object, now: object) -> ConfigError:
-    return ConfigError(
-        f"the data state was saved with {field} = {before!r}, this run has {now!r}; other samples would follow, "
-        "so resume with the old value, or start a new run"
-    )

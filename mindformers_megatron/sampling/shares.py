@@ -16,17 +16,15 @@ WeightBy = Literal["samples", "tokens"]
 MAX_TOTAL = 2**31
 
 
-def check_weights(weights: Sequence[float], names: Sequence[str]) -> None:
+def check_weights(weights: Sequence[float], names: Sequence[str], option: str = "dataset_weights") -> None:
     """Raises ConfigError unless there is one finite weight ≥ 0 for each name, and one above 0."""
     if len(weights) != len(names):
-        raise ConfigError(
-            f"dataset_weights has {len(weights)} entries for {len(names)} corpora ({', '.join(names[:8])})"
-        )
+        raise ConfigError(f"{option} has {len(weights)} entries for {len(names)} corpora ({', '.join(names[:8])})")
     for weight, name in zip(weights, names, strict=True):
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight) or weight < 0:
-            raise ConfigError(f"dataset_weights: the weight of {name} is {weight!r}; expected a finite number ≥ 0")
+            raise ConfigError(f"{option}: the weight of {name} is {weight!r}; expected a finite number ≥ 0")
     if not any(weights):
-        raise ConfigError("dataset_weights are all 0: no corpus would ever be read")
+        raise ConfigError(f"{option} are all 0: no corpus would ever be read")
 
 
 def sample_weights(

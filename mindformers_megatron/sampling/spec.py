@@ -8,10 +8,13 @@ from typing import Any, Literal, get_args
 
 from mindformers_megatron.errors import ConfigError
 from mindformers_megatron.sampling.columns import COLUMNS, DEFAULT_COLUMNS, ColumnOptions, LossMask
+from mindformers_megatron.sampling.schedule import Skips, check_skips
 from mindformers_megatron.sampling.shares import WeightBy, check_weights
+from mindformers_megatron.sampling.splits import Split, parse_split
 from mindformers_megatron.sampling.stream_order import Shuffle
 
 Boundaries = Literal["index", "eod"]
+OrderName = Literal["stream", "document"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +29,14 @@ class PlanSpec:
         seed: Of everything drawn; a corpus's stream depends on (seed, its name).
         num_samples: Samples in one pass of a training framework over the plan, over all ranks; None: the corpora's
             tokens // seq_length. The stream itself has no end.
+        order: ``stream``: windows of a stream of tokens (``StreamOrder``); ``document``: documents kept whole
+            (``DocumentOrder``).
+        split: Train, validation and test as ``"969,30,1"`` or three numbers, by documents; None: all documents.
+        split_part: Which part of the split this plan reads.
+        weight_schedule: ``[{from_sample, weights}, …]``: other weights from given samples on.
+        skip_samples: ``[[first, behind_last], …]``: positions of the mix that the run steps over.
+        max_epochs: How often a corpus may be gone through, for all or by name; what goes beyond is refused at the
+            start.
         shuffle: True, False or "block"; see ``StreamOrder``.
         shuffle_block_size: Windows in a block, for ``shuffle: block``.
         stride: Distance of two windows; None: seq_length.
@@ -48,6 +59,12 @@ class PlanSpec:
     dataset_names: tuple[str, ...] | None = None
     seed: int = 1234
     num_samples: int | None = None
+    order: OrderName = "stream"
+    split: str | tuple[float, ...] | None = None
+    split_part: Split = "train"
+    weight_schedule: tuple[tuple[int, tuple[float, ...]], ...] = ()
+    skip_samples: Skips = ()
+    max_epochs: float | Mapping[str, float] | None = None
     shuffle: Shuffle = "true"
     shuffle_block_size: int = 1024
     stride: int | None = None
@@ -76,6 +93,10 @@ class PlanSpec:
         for name in ("epoch_offsets", "reset_position_ids", "reset_attention_mask"):
             if not isinstance(getattr(self, name), bool):
                 raise ConfigError(f"{name} is {getattr(self, name)!r}; expected true or false")
+        _choice("order", self.order, get_args(OrderName))
+        _choice("split_part", self.split_part, get_args(Split))
+        if self.split is not None:
+            parse_split(self.split)
         _choice("shuffle", self.shuffle, get_args(Shuffle))
         _choice("weight_by", self.weight_by, get_args(WeightBy))
         _choice("loss_mask", self.loss_mask, get_args(LossMask))
@@ -84,8 +105,17 @@ class PlanSpec:
             raise ConfigError(f"columns is {list(self.columns)!r}; expected distinct names out of {', '.join(COLUMNS)}")
         for name in self.columns:
             _choice("columns", name, COLUMNS)
+        names = self.dataset_names or self.dataset_dir
         if self.dataset_weights is not None:
-            check_weights(self.dataset_weights, self.dataset_names or self.dataset_dir)
+            check_weights(self.dataset_weights, names)
+        for begin, weights in self.weight_schedule:
+            check_weights(weights, names, f"weight_schedule from sample {begin}")
+        if [begin for begin, _ in self.weight_schedule] != sorted({begin for begin, _ in self.weight_schedule}):
+            raise ConfigError("weight_schedule: from_sample must ascend from entry to entry")
+        limits = self.max_epochs.values() if isinstance(self.max_epochs, Mapping) else [self.max_epochs]
+        for limit in limits:
+            if limit is not None and not (isinstance(limit, int | float) and limit > 0):
+                raise ConfigError(f"max_epochs is {limit!r}; expected a number above 0, or one for each corpus by name")
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> "PlanSpec":
@@ -111,6 +141,15 @@ class PlanSpec:
                 values[name] = _items(values[name], name, kinds)
             elif name in values:
                 del values[name]
+        if values.get("weight_schedule"):
+            values["weight_schedule"] = tuple(_step(entry) for entry in values["weight_schedule"])
+        if values.get("skip_samples"):
+            values["skip_samples"] = check_skips(values["skip_samples"])
+        for name in ("weight_schedule", "skip_samples"):
+            if name in values and not values[name]:
+                del values[name]
+        if isinstance(values.get("split"), list):
+            values["split"] = tuple(values["split"])
         if isinstance(values.get("shuffle"), bool):
             values["shuffle"] = str(values["shuffle"]).lower()
         if values.get("loss_mask") in (None, False):
@@ -128,6 +167,13 @@ class PlanSpec:
             eod_id=eod_id,
             eod_pad_length=self.eod_pad_length,
         )
+
+
+def _step(entry: Any) -> tuple[int, tuple[float, ...]]:
+    if not isinstance(entry, Mapping) or set(entry) != {"from_sample", "weights"}:
+        raise ConfigError(f"weight_schedule holds {entry!r}; expected from_sample and weights in each entry")
+    _whole("weight_schedule.from_sample", entry["from_sample"], least=0)
+    return entry["from_sample"], _items(entry["weights"], "weight_schedule.weights", (int, float))
 
 
 def unknown_option(name: str, known: Mapping[str, Any] | Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,17 +23,26 @@ class CorpusState:
         name: Its name in the run.
         fingerprint: Identity of its files' content.
         tokenizer: Fingerprint of its tokenizer; None where no metadata tells.
-        part: Its parts in the blend; its share is part / sum of parts.
         epoch: The epoch that its next sample belongs to, from 0.
-        cursor: Samples it has given.
+        cursor: Samples it has given, or been stepped over.
     """
 
     name: str
     fingerprint: str
     tokenizer: str | None
-    part: int
     epoch: int
     cursor: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseState:
+    """A phase of the run (see ``schedule.Phase``), its blend and counts in the order of ``DataState.corpora``."""
+
+    first: int
+    position: int
+    parts: tuple[int, ...]
+    base: tuple[int, ...]
+    skips: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,15 +51,25 @@ class DataState:
 
     Attributes:
         consumed_samples: Samples delivered to training steps, over all ranks. Not those read ahead.
-        plan: The fields that determine the samples, beside the corpora, by name; in plain JSON types.
-        corpora: Where each corpus stands, in the plan's order.
-        fingerprint: Of the plan: of ``plan`` and the corpora's names, contents and shares.
+        plan: The fields of the plan that may never change in a run, by name; in JSON's types.
+        mix: The mix that the options asked for, as ``Mix.to_plain`` gives it.
+        corpora: Where each corpus that the run has ever had stands, in the order of its blends.
+        phases: The phases of the run, past and to come.
     """
 
     consumed_samples: int
-    plan: dict[str, Any]
+    plan: Mapping[str, Any]
+    mix: Mapping[str, Any]
     corpora: tuple[CorpusState, ...]
-    fingerprint: str
+    phases: tuple[PhaseState, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        """64 hex digits over all that determines the samples; paths, batch sizes and progress do not count."""
+        corpora = [[corpus.name, corpus.fingerprint] for corpus in self.corpora]
+        phases = [_plain(phase) for phase in self.phases]
+        text = json.dumps([self.plan, corpora, phases], sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def to_json(self) -> str:
         """The state as JSON text."""
@@ -60,7 +80,9 @@ class DataState:
             "fingerprint": self.fingerprint,
             "consumed_samples": self.consumed_samples,
             "plan": self.plan,
-            "corpora": [{name: getattr(corpus, name) for name in CorpusState.__slots__} for corpus in self.corpora],
+            "mix": self.mix,
+            "corpora": [_plain(corpus) for corpus in self.corpora],
+            "phases": [_plain(phase) for phase in self.phases],
         }
         return json.dumps(body, ensure_ascii=False)
 
@@ -73,7 +95,7 @@ class DataState:
             where: What to call it in errors, a path for example.
 
         Raises:
-            DataError: One line, for what is no JSON, of another program, from a later version, or incomplete.
+            DataError: One line, for what is no JSON, of another program, from a later version, incomplete or edited.
         """
         try:
             body = json.loads(text)
@@ -89,26 +111,18 @@ class DataState:
                 f"{where}: version {version!r}, this program reads up to {VERSION}; update mindformers-megatron"
             )
         try:
-            corpora = tuple(
-                CorpusState(
-                    name=_typed(item, "name", str),
-                    fingerprint=_typed(item, "fingerprint", str),
-                    tokenizer=None if item["tokenizer"] is None else _typed(item, "tokenizer", str),
-                    part=_typed(item, "part", int),
-                    epoch=_typed(item, "epoch", int),
-                    cursor=_typed(item, "cursor", int),
-                )
-                for item in _typed(body, "corpora", list)
-            )
             state = cls(
                 consumed_samples=_typed(body, "consumed_samples", int),
                 plan=_typed(body, "plan", dict),
-                corpora=corpora,
-                fingerprint=_typed(body, "fingerprint", str),
+                mix=_mix(_typed(body, "mix", dict)),
+                corpora=tuple(_corpus(item) for item in _typed(body, "corpora", list)),
+                phases=tuple(_phase(item) for item in _typed(body, "phases", list)),
             )
-        except (KeyError, TypeError) as error:
+            fingerprint = _typed(body, "fingerprint", str)
+        except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"{where}: incomplete data state ({error}); take the state of another checkpoint") from None
-        if state.consumed_samples < 0 or plan_fingerprint(state.plan, state.corpora) != state.fingerprint:
+        sizes = {len(values) for phase in state.phases for values in (phase.parts, phase.base)}
+        if state.consumed_samples < 0 or sizes != {len(state.corpora)} or state.fingerprint != fingerprint:
             raise DataError(f"{where}: the data state contradicts its own fingerprint; it was edited or damaged")
         return state
 
@@ -126,10 +140,8 @@ class DataState:
         return cls.from_json(text, str(path))
 
 
-def plan_fingerprint(plan: dict[str, Any], corpora: tuple[CorpusState, ...]) -> str:
-    """64 hex digits over all that determines the samples, and nothing that does not (paths, batch sizes, progress)."""
-    identity = [plan, [[corpus.name, corpus.fingerprint, corpus.part] for corpus in corpora]]
-    return hashlib.sha256(json.dumps(identity, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+def _plain(record: CorpusState | PhaseState) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.__slots__}
 
 
 def _typed(mapping: Any, name: str, *kinds: type) -> Any:
@@ -137,3 +149,42 @@ def _typed(mapping: Any, name: str, *kinds: type) -> Any:
     if not isinstance(value, kinds) or isinstance(value, bool):
         raise TypeError(f"{name} is {value!r}")
     return value
+
+
+def _whole(values: Sequence[Any]) -> tuple[int, ...]:
+    if not all(isinstance(value, int) and not isinstance(value, bool) and value >= 0 for value in values):
+        raise TypeError(f"{values!r} are not all whole numbers ≥ 0")
+    return tuple(values)
+
+
+def _corpus(item: Any) -> CorpusState:
+    return CorpusState(
+        name=_typed(item, "name", str),
+        fingerprint=_typed(item, "fingerprint", str),
+        tokenizer=_typed(item, "tokenizer", str, type(None)),
+        epoch=_typed(item, "epoch", int),
+        cursor=_typed(item, "cursor", int),
+    )
+
+
+def _phase(item: Any) -> PhaseState:
+    first, position = _whole([item["first"], item["position"]])
+    skips = tuple(_whole(pair) for pair in _typed(item, "skips", list))
+    parts = _whole(_typed(item, "parts", list))
+    if not any(parts):
+        raise TypeError("a phase without parts")
+    return PhaseState(
+        first=first,
+        position=position,
+        parts=parts,
+        base=_whole(_typed(item, "base", list)),
+        skips=tuple((begin, end) for begin, end in skips),
+    )
+
+
+def _mix(item: dict[str, Any]) -> dict[str, Any]:
+    for begin, parts in _typed(item, "steps", list):
+        _whole([begin, *parts.values()])
+    for pair in _typed(item, "skip_samples", list):
+        _whole(pair)
+    return item
