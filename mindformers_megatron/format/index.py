@@ -20,6 +20,7 @@ from mindformers_megatron.format.paths import bin_path, idx_path, prefix_of
 _INT32 = np.dtype("<i4")
 _INT64 = np.dtype("<i8")
 _INT8 = np.dtype("i1")
+_WIDTHS = {dtype.itemsize for dtype in DTYPE_CODES.values()}
 _REDO = "copy the pair again, or make it again with `mfm preprocess`"
 
 
@@ -181,36 +182,27 @@ def _check_tokens(path: Path, index: Index, bin_size: int) -> None:
     itemsize = index.dtype.itemsize
     if index.num_sequences == 0:
         if bin_size:
-            raise DataError(
-                f"{tokens}: {bin_size} bytes, but {path.name} has no sequences, expected an empty file; {_REDO}"
-            )
+            raise DataError(f"{tokens}: {bin_size} bytes, but {path.name} has no sequences, expected none; {_REDO}")
         return
+    start, first = int(index.sequence_pointers[0]), int(index.sequence_lengths[0])
     pointer, length = int(index.sequence_pointers[-1]), int(index.sequence_lengths[-1])
-    if int(index.sequence_pointers[0]) != 0:
-        raise DataError(f"{path}: the first sequence is at byte {int(index.sequence_pointers[0])}, expected 0; {_REDO}")
-    if pointer < 0 or length < 0 or int(index.sequence_lengths[0]) < 0:
-        raise DataError(
-            f"{path}: a sequence of negative length or position (last: {length} tokens at byte {pointer}); {_REDO}"
-        )
+    if start != 0:
+        raise DataError(f"{path}: the first sequence is at byte {start}, expected 0; {_REDO}")
+    if min(first, pointer, length) < 0:
+        lengths = f"first: {first} tokens; last: {length} tokens at byte {pointer}"
+        raise DataError(f"{path}: a sequence of negative length or position ({lengths}); {_REDO}")
+    # Not only the end is looked at: where the last sequence is empty, it is no witness of a wrong dtype.
+    if index.num_sequences > 1 and (second := int(index.sequence_pointers[1])) != first * itemsize:
+        text = f"sequence 0 is {first} tokens of {index.dtype.name}, but sequence 1 is at byte {second}"
+        # Pointers count bytes, so that they show the width the writer had in mind, whatever the dtype code says.
+        if first and second % first == 0 and second // first in _WIDTHS:
+            raise DataError(f"{path}: {text}: {second // first} bytes each, so the dtype code is wrong; {_REDO}")
+        raise DataError(f"{path}: {text}, expected {first * itemsize}; {_REDO}")
     end = pointer + length * itemsize
-    # The first sequence is looked at as well: where the last one is empty, it is the only witness of a wrong dtype.
-    second = int(index.sequence_pointers[1]) if index.num_sequences > 1 else end
-    if end == bin_size and second == int(index.sequence_lengths[0]) * itemsize:
-        return
-    raise DataError(f"{tokens}: {_end_mismatch(index, bin_size, end, second)}")
-
-
-def _end_mismatch(index: Index, bin_size: int, end: int, second: int) -> str:
-    itemsize = index.dtype.itemsize
-    name = idx_path(index.prefix).name
-    first = int(index.sequence_lengths[0])
-    text = f"{bin_size} bytes, but {name} ({index.dtype.name}) ends at byte {end}"
     if end == bin_size:
-        text = f"{name} ({index.dtype.name}) has {first} tokens first and the second sequence at byte {second}"
-    # Pointers count bytes: they show the width the writer had in mind, whatever the dtype code says.
-    if first and second != first * itemsize and second % first == 0 and second // first in (1, 2, 4, 8):
-        return f"{text}: its pointers are of {second // first}-byte tokens, so that the dtype code is wrong; {_REDO}"
+        return
+    text = f"{bin_size} bytes, but {path.name} ({index.dtype.name}) ends at byte {end}"
     width, inexact = divmod(bin_size * itemsize, end) if end else (0, 1)
-    if not inexact and width in (1, 2, 4, 8):
-        return f"{text}, as if the tokens had been written with {width} instead of {itemsize} bytes each; {_REDO}"
-    return f"{text}: {'truncated, or ' if bin_size < end else ''}not the .bin of this .idx; {_REDO}"
+    if not inexact and width in _WIDTHS:
+        raise DataError(f"{tokens}: {text}, as if written with {width} instead of {itemsize} bytes a token; {_REDO}")
+    raise DataError(f"{tokens}: {text}: {'truncated, or ' if bin_size < end else ''}not the .bin of this .idx; {_REDO}")

@@ -175,6 +175,6 @@ class DocsWriter:
     def _flush(self) -> None:
         if self._waiting_rows:
             table = self._arrow.Table.from_batches(self._waiting, self._schema)
-            self._writer.write_table(table, row_group_size=_ROWS_PER_GROUP)
+            self._writer.write_table(table, row_group_size=table.num_rows)
         self._waiting.clear()
         self._waiting_rows = self._waiting_bytes = 0
