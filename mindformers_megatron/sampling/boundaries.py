@@ -50,6 +50,10 @@ def mark_boundaries(index: Index, pieces: Pieces, rows: I64, flags: Flags) -> No
     flags[rows[pieces.row[piece]], pieces.column[piece] + offset] = True
     jumps = pieces.column > 0
     flags[rows[pieces.row[jumps]], pieces.column[jumps]] = True
+    # Padding is a segment of its own: no document goes on in it.
+    ends = pieces.column + pieces.length
+    last = (np.append(pieces.row[1:], -1) != pieces.row) & (ends < flags.shape[1])
+    flags[rows[pieces.row[last]], ends[last]] = True
 
 
 def eod_boundaries(tokens: npt.NDArray[np.int32], eod_id: int) -> Flags:
