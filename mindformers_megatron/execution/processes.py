@@ -1,0 +1,203 @@
+"""Work spread over processes of this machine, with results in the order of the tasks.
+
+Not ``concurrent.futures``: its workers survive a parent that was killed, cannot be stopped in mid-task, and say nothing
+while they work. Here each worker holds one pipe. A worker that dies closes its end, and so does a parent that dies:
+neither can wait for ever.
+"""
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, Generic, TypeVar
+
+from mindformers_megatron.errors import ConfigError, DataError
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+Notify = Callable[[Any], None]
+
+_NOTICE, _RESULT, _ERROR = 0, 1, 2
+# What is raised again as it is; anything else is a fault of the program, and its traceback is wanted.
+_EXPECTED = (DataError, ConfigError, OSError)
+
+
+@dataclass(slots=True)
+class _Worker:
+    process: BaseProcess
+    pipe: Connection
+    task: int = -1
+
+
+def map_ordered(
+    make_worker: Callable[[Notify], Callable[[Task], Result]],
+    tasks: Iterable[Task],
+    *,
+    workers: int,
+    environment: Mapping[str, str] | None = None,
+    on_notice: Notify | None = None,
+    describe: Callable[[Task], str] = str,
+) -> Iterator[Result]:
+    """Runs tasks in worker processes and yields their results in the order of the tasks.
+
+    Tasks are taken from the iterable one at a time, when a worker is free. Which tasks run, and in which order their
+    results come, does not depend on the number of workers. Of several failing tasks the first in order is the one
+    reported.
+
+    Args:
+        make_worker: called once in each worker process with a function that sends notices; returns the function that
+            does a task. Must be picklable, like tasks, results and notices.
+        tasks: the work.
+        workers: processes, at least 1; no more are started than there are tasks.
+        environment: variables set in the workers before ``make_worker`` is called.
+        on_notice: called in this process with what the workers notify, in no particular order between workers.
+        describe: names a task in the message about a worker that died on it.
+
+    Raises:
+        ChildProcessError: a worker died (killed, for want of memory for example).
+        DataError, ConfigError, OSError: raised by a task; those of earlier tasks have been yielded before.
+    """
+    if workers < 1:
+        raise ConfigError(f"workers is {workers}; give 1 or more")
+    pool = _Pool(make_worker, workers, dict(environment or {}))
+    try:
+        yield from _run(pool, enumerate(tasks), on_notice or (lambda notice: None), describe)
+    finally:
+        pool.close()
+
+
+class _Pool(Generic[Task, Result]):
+    """The worker processes; started as they are needed, and never left behind."""
+
+    def __init__(
+        self, make_worker: Callable[[Notify], Callable[[Task], Result]], limit: int, environment: dict[str, str]
+    ) -> None:
+        self._make_worker = make_worker
+        self._limit = limit
+        self._environment = environment
+        # Not fork: a tokenizer's threads do not survive it.
+        self._context = multiprocessing.get_context("spawn")
+        self.workers: list[_Worker] = []
+
+    def free(self) -> _Worker | None:
+        """A worker without a task, a new one if none is and there may be more."""
+        for worker in self.workers:
+            if worker.task < 0:
+                return worker
+        if len(self.workers) == self._limit:
+            return None
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(
+            target=_serve, args=(theirs, self._make_worker, self._environment), name="mfm-worker", daemon=True
+        )
+        process.start()
+        # This copy of the worker's end must go, or its death would not be noticed.
+        theirs.close()
+        worker = _Worker(process, ours)
+        self.workers.append(worker)
+        return worker
+
+    def close(self) -> None:
+        """Ends all workers, in mid-task if need be."""
+        for worker in self.workers:
+            if worker.task >= 0:
+                worker.process.kill()
+            worker.pipe.close()
+        for worker in self.workers:
+            worker.process.join()
+
+
+def _run(
+    pool: "_Pool[Task, Result]",
+    tasks: Iterator[tuple[int, Task]],
+    on_notice: Notify,
+    describe: Callable[[Task], str],
+) -> Iterator[Result]:
+    running: dict[int, Task] = {}
+    finished: dict[int, Result | BaseException] = {}
+    following = 0
+    exhausted = False
+    while True:
+        while not exhausted and (worker := pool.free()) is not None:
+            numbered = next(tasks, None)
+            if numbered is None:
+                exhausted = True
+                break
+            worker.task, running[numbered[0]] = numbered[0], numbered[1]
+            with contextlib.suppress(BrokenPipeError):  # found dead below, with a better message
+                worker.pipe.send(numbered[1])
+        while following in finished:
+            outcome = finished.pop(following)
+            if isinstance(outcome, BaseException):
+                raise outcome
+            yield outcome
+            following += 1
+        busy = {worker.pipe: worker for worker in pool.workers if worker.task >= 0}
+        if not busy:
+            return
+        for pipe in wait(list(busy)):
+            worker = busy[pipe]  # type: ignore[index]
+            try:
+                kind, content = worker.pipe.recv()
+            except (EOFError, ConnectionResetError):
+                raise ChildProcessError(_obituary(worker, describe(running[worker.task]))) from None
+            if kind == _NOTICE:
+                on_notice(content)
+                continue
+            # Earlier tasks are all with a worker by now; they go on, so that the first error in order is the one
+            # raised.
+            exhausted = exhausted or kind == _ERROR
+            finished[worker.task] = _as_exception(content) if kind == _ERROR else content
+            del running[worker.task]
+            worker.task = -1
+
+
+def _obituary(worker: _Worker, task: str) -> str:
+    worker.process.join()
+    code = worker.process.exitcode or 0
+    if code >= 0:
+        return f"a worker process ended with exit code {code} on {task}; its own message stands above"
+    name = signal.Signals(-code).name
+    hint = "; the system may have run out of memory: try fewer --workers" if name == "SIGKILL" else ""
+    return f"a worker process was killed by {name} on {task}{hint}"
+
+
+def _as_exception(content: BaseException | str) -> BaseException:
+    return RuntimeError(f"in a worker process:\n{content}") if isinstance(content, str) else content
+
+
+def _serve(
+    pipe: Connection,
+    make_worker: Callable[[Notify], Callable[[Any], Any]],
+    environment: dict[str, str],
+) -> None:
+    # An interrupt from the keyboard reaches the whole group; the parent alone decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ.update(environment)
+    try:
+        try:
+            work = make_worker(lambda notice: pipe.send((_NOTICE, notice)))
+        except _EXPECTED as error:
+            pipe.recv()
+            pipe.send((_ERROR, error))
+            return
+        while True:
+            task = pipe.recv()
+            try:
+                outcome = (_RESULT, work(task))
+            except (EOFError, BrokenPipeError, ConnectionResetError):
+                raise
+            except _EXPECTED as error:
+                outcome = (_ERROR, error)
+            except BaseException:
+                outcome = (_ERROR, traceback.format_exc())
+            pipe.send(outcome)
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        # The parent is done, or gone.
+        return

@@ -1,0 +1,189 @@
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mindformers_megatron.errors import ConfigError, DataError
+from mindformers_megatron.execution.processes import map_ordered
+
+Notify = Callable[[Any], None]
+
+
+class Square:
+    def __init__(self, notify: Notify) -> None:
+        self._notify = notify
+
+    def __call__(self, number: int) -> int:
+        self._notify((number, os.getpid()))
+        return number * number
+
+
+class FailAtOddNumbers:
+    def __init__(self, notify: Notify) -> None:
+        pass
+
+    def __call__(self, number: int) -> int:
+        if number % 2:
+            raise DataError(f"{number} is odd")
+        return number
+
+
+class DieAtThree:
+    def __init__(self, notify: Notify) -> None:
+        pass
+
+    def __call__(self, number: int) -> int:
+        if number == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return number
+
+
+class DivideByZero:
+    def __init__(self, notify: Notify) -> None:
+        pass
+
+    def __call__(self, number: int) -> float:
+        return 1 / 0
+
+
+class NeverMade:
+    def __init__(self, notify: Notify) -> None:
+        raise ConfigError("there is no such worker")
+
+    def __call__(self, number: int) -> int:
+        return number
+
+
+class ReadVariable:
+    def __init__(self, notify: Notify) -> None:
+        self._value = os.environ.get("MFM_TEST_VARIABLE")
+
+    def __call__(self, number: int) -> str | None:
+        return self._value
+
+
+class HoldFifoOpen:
+    """Holds a named pipe open for writing for as long as the worker lives, and works for ever."""
+
+    def __init__(self, fifo: str, notify: Notify) -> None:
+        self._notify = notify
+        self._file = open(fifo, "wb")  # noqa: SIM115, PTH123
+
+    def __call__(self, number: int) -> int:
+        self._file.write(b"here\n")
+        self._file.flush()
+        while True:
+            self._notify(None)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_results_come_in_the_order_of_the_tasks_for_any_number_of_workers(workers: int) -> None:
+    notices: list[tuple[int, int]] = []
+    results = list(map_ordered(Square, range(20), workers=workers, on_notice=notices.append))
+    assert results == [number * number for number in range(20)]
+    assert sorted(number for number, _ in notices) == list(range(20))
+    assert len({pid for _, pid in notices}) <= workers
+    assert os.getpid() not in {pid for _, pid in notices}
+
+
+def test_no_tasks_no_results() -> None:
+    assert list(map_ordered(Square, [], workers=2)) == []
+
+
+def test_tasks_are_taken_only_as_workers_become_free() -> None:
+    taken: list[int] = []
+
+    def tasks() -> Any:
+        for number in range(100):
+            taken.append(number)
+            yield number
+
+    results = map_ordered(Square, tasks(), workers=2)
+    assert next(results) == 0
+    assert len(taken) < 10
+    results.close()
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_the_first_error_in_order_is_the_one_raised_after_the_results_before_it(workers: int) -> None:
+    got = []
+    with pytest.raises(DataError, match=r"^1 is odd$"):
+        for result in map_ordered(FailAtOddNumbers, range(20), workers=workers):
+            got.append(result)  # noqa: PERF402 - what came before the error counts
+    assert got == [0]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_worker_that_is_killed_ends_the_run_with_one_line(workers: int) -> None:
+    with pytest.raises(ChildProcessError, match=r"killed by SIGKILL on task 3; .*memory") as caught:
+        list(map_ordered(DieAtThree, range(20), workers=workers, describe=lambda task: f"task {task}"))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_worker_that_cannot_be_made_says_why() -> None:
+    with pytest.raises(ConfigError, match="there is no such worker"):
+        list(map_ordered(NeverMade, range(3), workers=2))
+
+
+def test_a_fault_of_the_program_keeps_its_traceback() -> None:
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        list(map_ordered(DivideByZero, range(3), workers=2))
+
+
+def test_variables_are_set_before_workers_are_made() -> None:
+    results = map_ordered(ReadVariable, [0], workers=1, environment={"MFM_TEST_VARIABLE": "set"})
+    assert list(results) == ["set"]
+    assert "MFM_TEST_VARIABLE" not in os.environ
+
+
+def test_fewer_than_one_worker_is_refused() -> None:
+    with pytest.raises(ConfigError, match="workers is 0"):
+        list(map_ordered(Square, [1], workers=0))
+
+
+def test_giving_up_stops_workers_in_mid_task(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    seen: list[None] = []
+
+    class EnoughError(Exception):
+        pass
+
+    def stop(notice: None) -> None:
+        seen.append(notice)
+        raise EnoughError
+
+    with pytest.raises(EnoughError):
+        list(map_ordered(partial(HoldFifoOpen, str(fifo)), [0], workers=1, on_notice=stop))
+    os.set_blocking(reader, True)
+    with os.fdopen(reader, "rb") as file:
+        # The end of the pipe is reached only when the worker is gone.
+        assert file.read() == b"here\n"
+
+
+def test_workers_do_not_outlive_a_parent_that_was_killed(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "from functools import partial\n"
+        "from test_processes import HoldFifoOpen, map_ordered\n"
+        "if __name__ == '__main__':\n"
+        f"    list(map_ordered(partial(HoldFifoOpen, {str(fifo)!r}), range(2), workers=2))\n"
+    )
+    parent = subprocess.Popen([sys.executable, str(script)])
+    with fifo.open("rb") as file:
+        assert file.readline() == b"here\n"
+        assert file.readline() == b"here\n"
+        parent.kill()
+        assert file.read() == b""
+    parent.wait()
