@@ -1,0 +1,133 @@
+"""Joining finished parts, in order, into the pairs of a run."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import orjson
+
+from mindformers_megatron.errors import DataError
+from mindformers_megatron.format.atomic import StagedFile
+from mindformers_megatron.format.provenance import DocsWriter
+from mindformers_megatron.format.writer import IndexedDatasetWriter, WrittenPair
+from mindformers_megatron.tokenization.part_encoder import Counts, EncodedPart
+from mindformers_megatron.tokenization.part_files import PartFiles, Reject
+
+
+class Joiner:
+    """The outputs of a run while they grow. Nothing of them is readable before ``publish``.
+
+    As a context manager it throws away at the end of the block what has not been published.
+
+    Args:
+        prefixes: the pairs, one per key.
+        dtype: type of their tokens.
+        rejects_path: where lines that are no records are listed.
+        rejects_allowed: how many there may be; None: any number.
+
+    Raises:
+        ConfigError: a file cannot be written, or another process is writing it.
+    """
+
+    def __init__(
+        self, prefixes: Sequence[str], dtype: np.dtype[Any], *, rejects_path: Path, rejects_allowed: int | None
+    ) -> None:
+        self.counts = Counts()
+        self._dtype = dtype
+        self._rejects_path = rejects_path
+        self._rejects_allowed = rejects_allowed
+        self._lines_before = 0
+        self._tokens = [0] * len(prefixes)
+        with ExitStack() as stack:
+            self._writers = [stack.enter_context(IndexedDatasetWriter(prefix, dtype, md5=True)) for prefix in prefixes]
+            self._docs = [DocsWriter(prefix) for prefix in prefixes]
+            for docs in self._docs:
+                stack.callback(docs.abort)
+            self._rejects = StagedFile(rejects_path)
+            stack.callback(self._rejects.discard)
+            self._stack = stack.pop_all()
+
+    def add(self, encoded: EncodedPart, files: PartFiles) -> None:
+        """Appends a part, and removes its files.
+
+        Raises:
+            DataError: there are now more lines that are no records than there may be; names the last of them.
+        """
+        import pyarrow as pa
+        import pyarrow.compute
+
+        if encoded.part.start == 0:
+            self._lines_before = 0
+        if encoded.counts.rejects:
+            self._add_rejects(encoded, files)
+        for key, writer in enumerate(self._writers):
+            tokens = files.read_tokens(key, self._dtype)
+            writer.add_documents(tokens, *files.read_index(key))
+            self._tokens[key] += tokens.size
+        docs = files.read_docs()
+        lines = pa.compute.add(docs["line"], self._lines_before)
+        docs = docs.set_column(docs.schema.get_field_index("line"), "line", lines)
+        for docs_writer in self._docs:
+            docs_writer.add_table(docs)
+        self._lines_before += encoded.counts.lines
+        self.counts.add(encoded.counts)
+        files.remove(len(self._writers))
+
+    def publish(self) -> list[WrittenPair]:
+        """Completes the outputs and gives them their names.
+
+        Raises:
+            DataError: there is not one token under a key. The format has no such pair.
+        """
+        for writer, tokens in zip(self._writers, self._tokens, strict=True):
+            if tokens == 0:
+                raise DataError(
+                    f"{writer.prefix}: no tokens in {self.counts.documents:,} documents; nothing was written"
+                )
+        pairs = [writer.finalize() for writer in self._writers]
+        for docs in self._docs:
+            docs.close()
+        if self.counts.rejects:
+            self._rejects.commit()
+        else:
+            # That of an earlier run says nothing about this one.
+            self._rejects_path.unlink(missing_ok=True)
+        return pairs
+
+    def __enter__(self) -> "Joiner":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        # A writer finalizes at the end of a block that ended well; only publish decides that this one did.
+        for writer in self._writers:
+            writer.abort()
+        self._stack.close()
+
+    def _add_rejects(self, encoded: EncodedPart, files: PartFiles) -> None:
+        path = encoded.part.path
+        seen = self.counts.rejects
+        for reject in files.read_rejects():
+            line = self._lines_before + reject.line
+            entry = {
+                "file": str(path),
+                "line": line,
+                "byte_offset": reject.byte_offset,
+                "reason": reject.reason,
+                "raw": reject.raw,
+            }
+            self._rejects.file.write(orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE))
+            seen += 1
+            if self._rejects_allowed is not None and seen > self._rejects_allowed:
+                raise DataError(self._verdict(path, line, reject))
+
+    def _verdict(self, path: Path, line: int, reject: Reject) -> str:
+        place = f"{path}, line {line:,} (byte {reject.byte_offset:,}): {reject.reason}"
+        if self._rejects_allowed == 0:
+            return f"{place}; mend it, or pass --on-error skip to leave such lines out"
+        self._rejects.commit()
+        return f"{place}; --on-error allows {self._rejects_allowed} bad lines, and all are in {self._rejects_path}"

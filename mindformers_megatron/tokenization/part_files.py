@@ -1,0 +1,166 @@
+"""What a worker leaves on disk of a part, until it is joined to the rest."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from mindformers_megatron.format.ids import as_tokens
+from mindformers_megatron.format.provenance import docs_schema
+from mindformers_megatron.tokenization.documents import Documents
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A line that is no record.
+
+    Attributes:
+        line: number of the line, from 1; within a part: counted from its first line.
+        byte_offset: where it begins in the file.
+        reason: what is wrong with it.
+        raw: how it begins, as far as it can be read.
+    """
+
+    line: int
+    byte_offset: int
+    reason: str
+    raw: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartFiles:
+    """The files of one part.
+
+    Attributes:
+        folder: the working folder of the run.
+        number: the part.
+    """
+
+    folder: Path
+    number: int
+
+    def tokens(self, key: int) -> Path:
+        """Tokens of the texts under the key of that place, in the type of the pair."""
+        return self._path(f"{key}.bin")
+
+    def index(self, key: int) -> Path:
+        """Lengths and numbers of sequences of the same."""
+        return self._path(f"{key}.npz")
+
+    @property
+    def docs(self) -> Path:
+        """Where each document comes from, as an Arrow file."""
+        return self._path("docs.arrow")
+
+    @property
+    def rejects(self) -> Path:
+        """Lines that are no records, as JSONL."""
+        return self._path("rejected.jsonl")
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{self.number:08d}.{name}"
+
+    def read_tokens(self, key: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """All tokens under a key, mapped."""
+        path = self.tokens(key)
+        return np.memmap(path, dtype, "r") if path.stat().st_size else np.empty(0, dtype)
+
+    def read_index(self, key: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """(tokens of each sequence, sequences of each document)."""
+        with np.load(self.index(key), allow_pickle=False) as arrays:
+            return arrays["lengths"], arrays["sequences"]
+
+    def read_docs(self) -> "pa.Table":
+        """One row per document, as in ``<prefix>.docs.parquet``, but with lines counted from the first of the part."""
+        import pyarrow as pa
+
+        with pa.memory_map(str(self.docs)) as file:
+            return pa.ipc.open_file(file).read_all()
+
+    def read_rejects(self) -> Iterator[Reject]:
+        """The lines that are no records, in order."""
+        with self.rejects.open("rb") as file:
+            for line in file:
+                yield Reject(**orjson.loads(line))
+
+    def remove(self, keys: int) -> None:
+        """Removes what there is."""
+        paths = [path for key in range(keys) for path in (self.tokens(key), self.index(key))]
+        for path in (*paths, self.docs, self.rejects):
+            path.unlink(missing_ok=True)
+
+
+class PartWriter:
+    """Writes the files of a part. They are complete when the block ends.
+
+    Args:
+        files: where to.
+        keys: how many keys there are.
+        dtype: type of the tokens.
+    """
+
+    def __init__(self, files: PartFiles, keys: int, dtype: np.dtype[Any]) -> None:
+        self._files = files
+        self._dtype = dtype
+        self._tokens: list[BinaryIO] = [files.tokens(key).open("wb") for key in range(keys)]
+        self._lengths: list[list[NDArray[np.int32]]] = [[] for _ in range(keys)]
+        self._sequences: list[list[NDArray[np.int32]]] = [[] for _ in range(keys)]
+        self._docs: list[tuple[str | None, str, str, int, int, str | None]] = []
+        self._rejects: list[Reject] = []
+
+    def add(self, key: int, documents: Documents) -> None:
+        """Appends documents to those of a key."""
+        path = self._files.tokens(key)
+        as_tokens(documents.ids, self._dtype, lambda position: f"{path}, token {position} of a batch").tofile(
+            self._tokens[key]
+        )
+        self._lengths[key].append(documents.lengths.astype(np.int32))
+        self._sequences[key].append(documents.sequences.astype(np.int32))
+
+    def add_doc(self, id_: str | None, source: str, file: str, line: int, byte_offset: int, meta: str | None) -> None:
+        """Notes where a document comes from."""
+        self._docs.append((id_, source, file, line, byte_offset, meta))
+
+    def add_reject(self, reject: Reject) -> None:
+        """Notes a line that is no record."""
+        self._rejects.append(reject)
+
+    def __enter__(self) -> "PartWriter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for file in self._tokens:
+            file.close()
+        if kind is None:
+            self._finish()
+
+    def _finish(self) -> None:
+        for key, (lengths, sequences) in enumerate(zip(self._lengths, self._sequences, strict=True)):
+            empty = [np.empty(0, np.int32)]
+            np.savez(
+                self._files.index(key),
+                lengths=np.concatenate(lengths or empty),
+                sequences=np.concatenate(sequences or empty),
+            )
+        self._write_docs()
+        with self._files.rejects.open("wb") as file:
+            file.writelines(orjson.dumps(reject, option=orjson.OPT_APPEND_NEWLINE) for reject in self._rejects)
+
+    def _write_docs(self) -> None:
+        import pyarrow as pa
+
+        schema = docs_schema()
+        columns = zip(*self._docs, strict=True) if self._docs else ([] for _ in schema)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+        with pa.OSFile(str(self._files.docs), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+            writer.write_table(pa.table(arrays, schema=schema))
