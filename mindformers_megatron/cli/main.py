@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from mindformers_megatron._version import __version__
-from mindformers_megatron.errors import ConfigError, DataError
+from mindformers_megatron.cli.exit_codes import exit_code
 
 # Command → one line of help. Each lives in the module of its name (dashes as underscores) with
 # ``add_arguments(parser)`` and ``run(args) -> int``; only the module of the command asked for is imported.
@@ -34,17 +34,7 @@ def run(argv: Sequence[str]) -> int:
     command = next((word for word in argv if not word.startswith("-")), None)
     args = build_parser(command).parse_args(argv)
     module = import_module(f"mindformers_megatron.cli.{args.command.replace('-', '_')}")
-    try:
-        return int(module.run(args))
-    except ConfigError as error:
-        print(f"mfm {args.command}: {error}", file=sys.stderr)
-        return 2
-    except (DataError, OSError) as error:
-        print(f"mfm {args.command}: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print(f"mfm {args.command}: interrupted", file=sys.stderr)
-        return 130
+    return exit_code(f"mfm {args.command}", lambda: int(module.run(args)))
 
 
 def main() -> None:

@@ -1,0 +1,21 @@
+"""How the errors of a program become messages of one line and exit codes."""
+
+import sys
+from collections.abc import Callable
+
+from mindformers_megatron.errors import ConfigError, DataError
+
+
+def exit_code(program: str, work: Callable[[], int]) -> int:
+    """Does the work of a program; returns its exit code (0 done, 1 failed work, 2 usage, 130 interrupted)."""
+    try:
+        return work()
+    except ConfigError as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return 2
+    except (DataError, OSError) as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"{program}: interrupted", file=sys.stderr)
+        return 130
