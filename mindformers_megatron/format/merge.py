@@ -3,14 +3,17 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mindformers_megatron.errors import ConfigError, DataError
 from mindformers_megatron.format.copying import append_file
 from mindformers_megatron.format.hashing import Hashes, hash_file
 from mindformers_megatron.format.index import Index, read_index
 from mindformers_megatron.format.index_stream import IndexStream
+from mindformers_megatron.format.layout import IndexLayout
 from mindformers_megatron.format.paths import bin_path, idx_path, prefix_of
 from mindformers_megatron.format.staging import StagedPair
 from mindformers_megatron.format.writer import WrittenPair
@@ -91,29 +94,41 @@ def join_pairs(
 
 def _append_index(stream: IndexStream, index: Index, base: int) -> None:
     """Appends a part's index; its document ends are moved by ``base`` sequences."""
+    path = idx_path(index.prefix)
+    layout = IndexLayout(index.num_sequences, index.num_documents + 1, index.sequence_modes is not None)
     position = 0
     for begin in range(0, index.num_sequences, _CHUNK):
-        lengths = np.array(index.sequence_lengths[begin : begin + _CHUNK])
-        pointers = index.sequence_pointers[begin : begin + _CHUNK]
+        count = min(_CHUNK, index.num_sequences - begin)
+        lengths = _read(path, "<i4", layout.lengths, begin, count)
+        pointers = _read(path, "<i8", layout.pointers, begin, count)
         ends = position + np.cumsum(lengths, dtype=np.int64) * index.dtype.itemsize
         wrong = (lengths < 0) | (pointers != np.concatenate(([position], ends[:-1])))
         if wrong.any():
             k = int(wrong.argmax())
             raise DataError(
-                f"{idx_path(index.prefix)}: sequence {begin + k} is {lengths[k]} tokens at byte {pointers[k]}, not "
-                "behind the one before; the index is damaged: make the part again"
+                f"{path}: sequence {begin + k} is {lengths[k]} tokens at byte {pointers[k]}, not behind the one "
+                "before; the index is damaged: make the part again"
             )
         position = int(ends[-1])
         stream.add_lengths(lengths.data)
-        if index.sequence_modes is not None:
-            stream.add_modes(index.sequence_modes[begin : begin + _CHUNK].data)
-    for begin in range(1, index.num_documents + 1, _CHUNK):
-        # One more in front, so that the step from the chunk before is checked too.
-        bounds = np.array(index.document_indices[begin - 1 : begin + _CHUNK])
-        if (bounds[1:] < bounds[:-1]).any():
-            k = begin - 1 + int((bounds[1:] < bounds[:-1]).argmax())
+        if layout.multimodal:
+            stream.add_modes(_read(path, "i1", layout.modes, begin, count).data)
+    for begin in range(0, index.num_documents, _CHUNK):
+        # One more than are written, so that the step from the chunk before is checked too.
+        bounds = _read(path, "<i8", layout.documents, begin, min(_CHUNK, index.num_documents - begin) + 1)
+        wrong = bounds[1:] < bounds[:-1]
+        if wrong.any():
+            k = int(wrong.argmax())
             raise DataError(
-                f"{idx_path(index.prefix)}: document {k} ends before it begins (sequence {bounds[k - begin + 2]}); the "
+                f"{path}: document {begin + k} ends before it begins (sequences {bounds[k]} to {bounds[k + 1]}); the "
                 "index is damaged: make the part again"
             )
         stream.add_documents((bounds[1:] + base).data)
+
+
+def _read(path: Path, dtype: str, array: int, begin: int, count: int) -> NDArray[Any]:
+    """Part of an array of the index, read rather than mapped: mapped pages would count as memory in use."""
+    values = np.fromfile(path, dtype, count, offset=array + begin * np.dtype(dtype).itemsize)
+    if values.size != count:
+        raise DataError(f"{path}: was truncated while being read")
+    return values

@@ -225,11 +225,12 @@ def test_an_index_is_pickled_by_name_not_by_content(pair: str) -> None:
 
 
 @pytest.mark.parametrize("mmap", [True, False])
-def test_random_damage_gives_arrays_or_one_line(pair: str, mmap: bool) -> None:
+@pytest.mark.parametrize("trials", [1000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_random_damage_gives_arrays_or_one_line(pair: str, mmap: bool, trials: int) -> None:
     path = Path(pair + ".idx")
     sound = np.frombuffer(path.read_bytes(), np.uint8)
     rng = np.random.default_rng(1)
-    for trial in range(1000):
+    for trial in range(trials):
         damaged = sound.copy()
         region = 34 if trial % 2 else sound.size
         where = rng.integers(0, region, rng.integers(1, 5))
