@@ -1,0 +1,1 @@
+"""The whole way once, on real text: tokenizer, corpora, and a training run that is killed and resumed."""
