@@ -73,15 +73,15 @@ def find_shares(
         weights: the shares asked for, which add up to 1.
 
     Returns:
-        A share for each corpus, in the order of ``corpora``. A row that several hold counts for the first; one that
-        none holds counts for none, so that the shares no longer add up to 1.
+        A share for each corpus, in the order of ``corpora``. A row that none holds counts for none, and the shares do
+        not add up to 1. One that several hold (a docstring stands in its source file too) counts for that of them which
+        is furthest behind its weight.
     """
     listed = list(rows)
     width = len(listed[0]) if listed else 0
     haystacks = {name: Haystack(dataset, width) for name, dataset in corpora.items()}
     found = dict.fromkeys(corpora, 0)
-    for row in listed:
-        name = next((name for name, haystack in haystacks.items() if haystack.holds(row)), None)
-        if name is not None:
-            found[name] += 1
+    holders = [[name for name, haystack in haystacks.items() if haystack.holds(row)] for row in listed]
+    for names in sorted(filter(None, holders), key=len):
+        found[min(names, key=lambda name: found[name] - weights[name] * len(listed))] += 1
     return tuple(Share(name=name, weight=weights[name], rows=count, of=len(listed)) for name, count in found.items())

@@ -52,6 +52,13 @@ def test_a_row_that_no_corpus_holds_counts_for_none(corpora):
     ]
 
 
+def test_a_row_that_two_corpora_hold_counts_for_the_one_that_lacks_rows(corpora):
+    both = {**corpora, "copy": corpora["code"]}
+    rows = [corpora["code"].tokens(start, 64).tolist() for start in range(0, 1000, 100)]
+    shares = find_shares(rows, both, {"prose": 0.0, "code": 0.7, "manuals": 0.0, "copy": 0.3})
+    assert [share.rows for share in shares] == [0, 7, 0, 3]
+
+
 def test_a_row_may_run_over_the_end_of_a_corpus(corpora):
     dataset = corpora["prose"]
     row = np.concatenate([dataset.tokens(4990, 10), dataset.tokens(0, 54)])
