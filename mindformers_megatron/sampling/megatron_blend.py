@@ -4,6 +4,9 @@ At step s it takes the corpus that lags behind most: the first one of largest ``
 float64. Only the steps before tell what a step takes, so that they are gone through one by one. See ``helpers.cpp`` and
 ``blended_megatron_dataset_builder.py`` in
 https://github.com/NVIDIA/Megatron-LM/tree/main/megatron/core/datasets.
+
+This is the order of x86-64. On other machines g++ may fuse the product and the difference into one operation, so that a
+Megatron compiled there can decide ties in another way.
 """
 
 import importlib

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from megatron_reference import index_of, reference_order, reference_sample
 
 from mindformers_megatron.errors import ConfigError, DataError
-from mindformers_megatron.sampling import megatron_order
-from mindformers_megatron.sampling.megatron_order import MegatronOrder, build_sample_index, count_epochs
+from mindformers_megatron.sampling import megatron_indices
+from mindformers_megatron.sampling.megatron_indices import build_sample_index, count_epochs
+from mindformers_megatron.sampling.megatron_order import MegatronOrder
 
 # Many empty and tiny sequences, a few that span several samples.
 lengths_of_a_corpus = st.lists(
@@ -111,7 +112,7 @@ def test_the_size_of_the_chunks_does_not_show(lengths: list[int], chunk: int, se
     count = tokens // seq_length
     whole = build_sample_index(sizes, 0, documents, count, seq_length=seq_length, extra_token=extra)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(megatron_order, "_CHUNK", chunk)
+        patch.setattr(megatron_indices, "_CHUNK", chunk)
         cut = build_sample_index(sizes, 0, documents, count, seq_length=seq_length, extra_token=extra)
     assert np.array_equal(whole, cut)
 
