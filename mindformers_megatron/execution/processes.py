@@ -10,7 +10,7 @@ import multiprocessing
 import os
 import signal
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -43,12 +43,12 @@ def map_ordered(
     environment: Mapping[str, str] | None = None,
     on_notice: Notify | None = None,
     describe: Callable[[Task], str] = str,
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Runs tasks in worker processes and yields their results in the order of the tasks.
 
     Tasks are taken from the iterable one at a time, when a worker is free. Which tasks run, and in which order their
     results come, does not depend on the number of workers. Of several failing tasks the first in order is the one
-    reported.
+    reported. Closing the generator ends the workers, in mid-task if need be.
 
     Args:
         make_worker: called once in each worker process with a function that sends notices; returns the function that

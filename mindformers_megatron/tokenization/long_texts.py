@@ -1,7 +1,7 @@
 """Encoding a very long text in windows, to the same ids.
 
-``tokenizers`` needs over a hundred bytes of memory for each byte of a text. A text of a gigabyte is therefore cut, where
-a cut changes nothing: between two words of the pre-tokenizer, which the model encodes independently of each other.
+``tokenizers`` needs over a hundred bytes of memory for each byte of a text. So a text of a gigabyte is cut, where a cut
+changes nothing: between two words of the pre-tokenizer, which the model encodes independently of each other.
 Pre-tokenizers look for words from left to right. So a window is encoded with a margin behind it, and the cut is where
 its last word before the margin begins; and the margin, encoded afresh from there, must give the same ids again. If it
 does not (a prefix is put before each text, for example), earlier words are tried, and then a larger window.

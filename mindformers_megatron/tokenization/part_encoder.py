@@ -16,9 +16,6 @@ from mindformers_megatron.tokenization.parts import Part, read_lines
 from mindformers_megatron.tokenization.records import Record, RecordError, parse_record
 from mindformers_megatron.tokenization.tokenizer import TokenizerSpec, open_tokenizer
 
-# Enough texts at once for the engine's threads to share, few enough for its memory (100 bytes and more for each byte of
-# text).
-_BATCH_CHARACTERS = 1 << 18
 _RAW_CHARACTERS = 200
 _MAX_SEQUENCE_TOKENS = 2**31 - 1
 
@@ -34,7 +31,7 @@ class EncodingJob:
         dtype: type of the tokens, as NumPy writes it.
         rejects_allowed: lines that may be no records; None: any number.
         folder: where the files of the parts go.
-        batch_characters: text encoded at once.
+        batch_bytes: input whose texts are encoded at once.
         max_sequence_tokens: a longer sequence is refused; the index cannot hold it.
     """
 
@@ -44,7 +41,7 @@ class EncodingJob:
     dtype: str
     rejects_allowed: int | None
     folder: Path
-    batch_characters: int = _BATCH_CHARACTERS
+    batch_bytes: int
     max_sequence_tokens: int = _MAX_SEQUENCE_TOKENS
 
 
@@ -149,7 +146,7 @@ class PartEncoder:
 
     def _batches(self, part: Part, counts: Counts, writer: PartWriter) -> Iterator[list[_Row]]:
         rows: list[_Row] = []
-        characters = 0
+        size = 0
         for offset, line in read_lines(part):
             counts.lines += 1
             if line.isspace():
@@ -165,10 +162,10 @@ class PartEncoder:
                     break
                 continue
             rows.append(_Row(counts.lines, offset, record))
-            characters += sum(map(len, chain.from_iterable(record.texts)))
-            if characters >= self._job.batch_characters:
+            size += len(line)
+            if size >= self._job.batch_bytes:
                 yield rows
-                rows, characters = [], 0
+                rows, size = [], 0
         if rows:
             yield rows
 

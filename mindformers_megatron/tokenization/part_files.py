@@ -1,5 +1,7 @@
 """What a worker leaves on disk of a part, until it is joined to the rest."""
 
+import contextlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +12,16 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from mindformers_megatron.errors import ConfigError
 from mindformers_megatron.format.ids import as_tokens
 from mindformers_megatron.format.provenance import docs_schema
 from mindformers_megatron.tokenization.documents import Documents
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+_NAME = re.compile(r"\d{8}\.(\d+\.(bin|npz)|docs\.arrow|rejected\.jsonl)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,30 @@ class PartFiles:
         paths = [path for key in range(keys) for path in (self.tokens(key), self.index(key))]
         for path in (*paths, self.docs, self.rejects):
             path.unlink(missing_ok=True)
+
+
+def clear_folder(folder: Path) -> None:
+    """Empties the working folder of a run, and makes it if there is none.
+
+    Raises:
+        ConfigError: there is something in it that no run leaves there.
+        OSError: it cannot be made or emptied.
+    """
+    folder.mkdir(exist_ok=True)
+    paths = list(folder.iterdir())
+    for path in paths:
+        if not _NAME.fullmatch(path.name) or not path.is_file():
+            raise ConfigError(f"{folder}: would be the working folder, but has {path.name} in it; move one of them")
+    for path in paths:
+        path.unlink()
+
+
+def remove_folder(folder: Path) -> None:
+    """Removes the working folder of a run, unless there is something else in it."""
+    # What stays behind is harmless, and the run that ends here may have more important errors to report.
+    with contextlib.suppress(ConfigError, OSError):
+        clear_folder(folder)
+        folder.rmdir()
 
 
 class PartWriter:

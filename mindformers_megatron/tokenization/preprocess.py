@@ -1,9 +1,9 @@
 """From JSONL to pairs: the run as a whole."""
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from functools import partial
@@ -23,9 +23,12 @@ from mindformers_megatron.format.writer import WrittenPair
 from mindformers_megatron.tokenization.inputs import InputHasher, check_unchanged, find_inputs
 from mindformers_megatron.tokenization.join import Joiner
 from mindformers_megatron.tokenization.part_encoder import Advance, Counts, EncodingJob, PartEncoder
-from mindformers_megatron.tokenization.part_files import PartFiles
+from mindformers_megatron.tokenization.part_files import PartFiles, clear_folder, remove_folder
 from mindformers_megatron.tokenization.parts import cut_parts, part_bytes_for
 from mindformers_megatron.tokenization.tokenizer import Tokenizer, TokenizerSpec, open_tokenizer
+
+# Enough for a thread of the engine, little enough for its memory: 100 bytes and more for each byte of text.
+_BATCH_BYTES = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +165,7 @@ def preprocess(spec: PreprocessSpec, on_advance: Callable[[int, Advance], None] 
     dtype = _token_type(tokenizer)
     cores = len(os.sched_getaffinity(0))
     workers = spec.workers or cores
+    threads = max(cores // workers, 1)
     job = EncodingJob(
         tokenizer=spec.tokenizer,
         json_keys=spec.json_keys,
@@ -169,28 +173,30 @@ def preprocess(spec: PreprocessSpec, on_advance: Callable[[int, Advance], None] 
         dtype=dtype.str,
         rejects_allowed=spec.rejects_allowed,
         folder=spec.parts_folder,
+        batch_bytes=_BATCH_BYTES * threads,
     )
     hasher = InputHasher()
     Path(spec.output_prefix).parent.mkdir(parents=True, exist_ok=True)
     with Joiner(spec.prefixes, dtype, rejects_path=spec.rejects_path, rejects_allowed=spec.rejects_allowed) as joiner:
         # From here on no other run works on these outputs; what lies in the folder was left by a killed one.
-        shutil.rmtree(spec.parts_folder, ignore_errors=True)
-        spec.parts_folder.mkdir()
+        clear_folder(spec.parts_folder)
         try:
             encoded_parts = map_ordered(
                 partial(PartEncoder, job),
                 cut_parts(files, spec.part_bytes or part_bytes_for(files)),
                 workers=workers,
-                environment=_thread_settings(max(cores // workers, 1)),
+                environment=_thread_settings(threads),
                 on_notice=partial(on_advance, input_bytes) if on_advance else None,
             )
-            for encoded in encoded_parts:
-                joiner.add(encoded, PartFiles(spec.parts_folder, encoded.part.number))
-                hasher.add(encoded.part.path, encoded.part.start, encoded.part.stop)
+            # Closed before the folder goes: workers write there.
+            with closing(encoded_parts):
+                for encoded in encoded_parts:
+                    joiner.add(encoded, PartFiles(spec.parts_folder, encoded.part.number))
+                    hasher.add(encoded.part.path, encoded.part.start, encoded.part.stop)
             check_unchanged(files)
             pairs = dict(zip(spec.prefixes, joiner.publish(), strict=True))
         finally:
-            shutil.rmtree(spec.parts_folder, ignore_errors=True)
+            remove_folder(spec.parts_folder)
     sources = tuple(SourceInfo(path=str(file.path), size=file.size, sha256=hasher.digest(file.path)) for file in files)
     for key, (prefix, pair) in zip(spec.json_keys, pairs.items(), strict=True):
         _describe(spec, key, prefix, pair, tokenizer, dtype, sources)
