@@ -1,5 +1,6 @@
 """The corpora of a blend: opened, named, and checked."""
 
+import resource
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -123,6 +124,7 @@ def open_corpora(
     if not paths:
         raise ConfigError("dataset_dir is empty; expected the .bin paths, or prefixes, of one corpus or more")
     prefixes = [prefix_of(path) for path in paths]
+    _make_room(len(prefixes))
     shares = None if split is None else parse_split(split)
     named = zip(prefixes, corpus_names(prefixes, names), strict=True)
     corpora = tuple(open_corpus(prefix, name, shares, part) for prefix, name in named)
@@ -130,10 +132,23 @@ def open_corpora(
     for corpus in known[1:]:
         if corpus.tokenizer != known[0].tokenizer:
             raise ConfigError(
-                f"{known[0].name} and {corpus.name} were made by different tokenizers (fingerprints {known[0].tokenizer} "
-                f"and {corpus.tokenizer} in their metadata.json): their ids mean different tokens; tokenize one anew"
+                f"{known[0].name} and {corpus.name} were made by different tokenizers (in their metadata.json, "
+                f"fingerprints {known[0].tokenizer} and {corpus.tokenizer}): tokenize one of them anew"
             )
     return corpora
+
+
+def _make_room(corpora: int) -> None:
+    """Raises the limit of open files, where thousands of corpora need more: a mapped pair holds two."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = 2 * corpora + 256
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        if hard != resource.RLIM_INFINITY and hard < needed:
+            raise ConfigError(
+                f"{corpora} corpora need {needed} open files, the system allows {hard}; raise the hard limit "
+                "(ulimit -Hn), or merge corpora of one weight with tools/merge_datasets.py"
+            )
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 def _first_token(dataset: IndexedDataset, document: int) -> int:

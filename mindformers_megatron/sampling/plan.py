@@ -11,17 +11,21 @@ from mindformers_megatron.errors import ConfigError, DataError
 from mindformers_megatron.sampling.boundaries import eod_boundaries, mark_boundaries
 from mindformers_megatron.sampling.columns import build_columns
 from mindformers_megatron.sampling.corpora import Corpus, open_corpora
+from mindformers_megatron.sampling.megatron_course import MegatronCourse, megatron_course
 from mindformers_megatron.sampling.mix import Mix
 from mindformers_megatron.sampling.orders import Order, order_of
 from mindformers_megatron.sampling.pieces import read_pieces
-from mindformers_megatron.sampling.resume import Change, OnChange, phase_states, resume
-from mindformers_megatron.sampling.schedule import Phase, Schedule
+from mindformers_megatron.sampling.resume import Change, OnChange, check_unchanged, phase_states, resume
+from mindformers_megatron.sampling.schedule import Schedule
 from mindformers_megatron.sampling.spec import PlanSpec
 from mindformers_megatron.sampling.state import CorpusState, DataState
 from mindformers_megatron.sampling.table import TableRow, check_epochs
 
 I64 = npt.NDArray[np.int64]
 Columns = dict[str, npt.NDArray[np.int32]]
+
+# Stands where no token is until the boundaries are known; no token has it.
+_PADDING = -1
 
 
 class SamplePlan(Sequence[Columns]):
@@ -57,20 +61,26 @@ class SamplePlan(Sequence[Columns]):
         self.spec = spec
         opened = open_corpora(spec.dataset_dir, spec.dataset_names, split=spec.split, part=spec.split_part)
         self.corpora: Mapping[str, Corpus] = {corpus.name: corpus for corpus in opened}
-        self._orders: Mapping[str, Order] = {corpus.name: order_of(corpus, spec) for corpus in opened}
+        self._orders: Mapping[str, Order]
         self._columns = spec.column_options(self._eod_id())
-        self._mix = Mix.asked(spec, opened, list(self._orders.values()))
+        self._mix = Mix(())
         self._before: Mapping[str, CorpusState] = {}
         self.names: tuple[str, ...] = tuple(self.corpora)
+        self.schedule: Schedule | MegatronCourse
         self.changes: tuple[Change, ...] = ()
-        phases: tuple[Phase, ...]
-        if state is None:
-            phases = self._mix.phases(self.names)
-        else:
-            going_on = resume(state, self._identity(), opened, self._mix, on_change)
-            self.names, phases, self.changes = going_on.names, going_on.phases, going_on.changes
+        if state is not None:
+            check_unchanged(state, self._identity(), opened)
             self._before = {corpus.name: corpus for corpus in state.corpora}
-        self.schedule = Schedule(phases)
+        if spec.order == "megatron":
+            self._orders, self.schedule = megatron_course(spec, opened)
+        else:
+            self._orders = {corpus.name: order_of(corpus, spec) for corpus in opened}
+            self._mix = Mix.asked(spec, opened, list(self._orders.values()))
+            if state is None:
+                self.schedule = Schedule(self._mix.phases(self.names))
+            else:
+                going_on = resume(state, opened, self._mix, on_change)
+                self.names, self.schedule, self.changes = going_on.names, Schedule(going_on.phases), going_on.changes
         self.joined_boundaries = 0
 
     @classmethod
@@ -90,6 +100,8 @@ class SamplePlan(Sequence[Columns]):
     @cached_property
     def num_samples(self) -> int:
         """Samples in one pass of a training framework over the plan, over all ranks."""
+        if isinstance(self.schedule, MegatronCourse):
+            return self.schedule.length
         tokens = sum(corpus.num_tokens for corpus in self.corpora.values())
         return self.spec.num_samples or max(1, tokens // self.seq_length)
 
@@ -137,7 +149,7 @@ class SamplePlan(Sequence[Columns]):
         if samples.size and samples.min() < 0:
             raise IndexError(f"sample {samples.min()}: numbers of samples start at 0")
         width = self.seq_length + 1
-        tokens = np.full((samples.size, width), self.spec.pad_id, dtype=np.int32)
+        tokens = np.full((samples.size, width), _PADDING, dtype=np.int32)
         flags = np.zeros(tokens.shape, dtype=np.bool_)
         counted = np.empty(samples.size, dtype=np.int64)
         numbers, cursors = self.locate(samples)
@@ -157,6 +169,9 @@ class SamplePlan(Sequence[Columns]):
         if self.spec.boundaries == "eod":
             assert self._columns.eod_id is not None
             flags = eod_boundaries(tokens, self._columns.eod_id)
+        if self.spec.order != "stream":
+            # Behind the search for EOD tokens, so that a pad id equal to theirs is no boundary.
+            tokens[tokens == _PADDING] = self.spec.pad_id
         columns, joined = build_columns(tokens, flags, counted, self._columns)
         self.joined_boundaries += joined
         return columns
@@ -164,7 +179,7 @@ class SamplePlan(Sequence[Columns]):
     def table(self, samples: int | None = None) -> list[TableRow]:
         """What is in force: a row for each open corpus, over the first ``samples`` samples (None: ``num_samples``)."""
         counts = dict(zip(self.names, self.schedule.cursors(samples or self.num_samples).tolist(), strict=True))
-        shares = dict(zip(self.names, self.schedule.phases[-1].blend.shares.tolist(), strict=True))
+        shares = dict(zip(self.names, self.schedule.shares.tolist(), strict=True))
         weights = self.spec.dataset_weights or (None,) * len(self.corpora)
         return [
             TableRow(
@@ -197,7 +212,7 @@ class SamplePlan(Sequence[Columns]):
             plan=self._identity(),
             mix=self._mix.to_plain(),
             corpora=tuple(self._corpus_state(name, cursor) for name, cursor in zip(self.names, cursors, strict=True)),
-            phases=phase_states(self.schedule.phases),
+            phases=phase_states(self.schedule.phases) if isinstance(self.schedule, Schedule) else (),
         )
 
     def _corpus_state(self, name: str, cursor: int) -> CorpusState:
@@ -223,6 +238,15 @@ class SamplePlan(Sequence[Columns]):
             "split": spec.split if spec.split is None or isinstance(spec.split, str) else list(spec.split),
             "split_part": spec.split_part,
         }
+        if spec.order == "megatron":
+            # Every sample of Megatron's order depends on all of these: no change can be lived with.
+            identity |= {
+                "corpora": list(self.corpora),
+                "dataset_weights": None if spec.dataset_weights is None else list(spec.dataset_weights),
+                "num_samples": spec.num_samples,
+                "add_extra_token_to_sequence": spec.add_extra_token_to_sequence,
+                "drop_last_partial_validation_sequence": spec.drop_last_partial_validation_sequence,
+            }
         if spec.order == "stream":
             identity |= {"stride": spec.stride or spec.seq_length, "epoch_offsets": spec.epoch_offsets}
         if spec.shuffle == "block":

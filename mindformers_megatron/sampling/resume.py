@@ -35,20 +35,36 @@ class Resumed:
     changes: tuple[Change, ...] = ()
 
 
-def resume(
-    state: DataState, identity: Mapping[str, Any], corpora: Sequence[Corpus], mix: Mix, on_change: OnChange
-) -> Resumed:
+def resume(state: DataState, corpora: Sequence[Corpus], mix: Mix, on_change: OnChange) -> Resumed:
     """Reconciles a state with what the options ask for now.
 
     Args:
-        state: The state of the run so far.
-        identity: The plan's fields that no change is allowed in, as in ``DataState.plan``.
+        state: The state of the run so far, found unchanged in all that may not change.
         corpora: The corpora, opened, in the order of the options.
         mix: The mix asked for.
         on_change: Whether changed weights, corpora and skip lists are refused, or begin a new phase.
 
     Raises:
         ConfigError: One line with the field and both values, for a change that is not allowed.
+    """
+    before = [corpus.name for corpus in state.corpora]
+    names = (*before, *(corpus.name for corpus in corpora if corpus.name not in before))
+    phases = tuple(_opened(phase, len(names)) for phase in state.phases)
+    changes = mix.differences(state.mix)
+    if not changes:
+        return Resumed(names=names, phases=phases)
+    if on_change == "refuse":
+        raise _refusal(*changes[0], _ASK)
+    return Resumed(names=names, phases=mix.phases(names, phases, state.consumed_samples), changes=tuple(changes))
+
+
+def check_unchanged(state: DataState, identity: Mapping[str, Any], corpora: Sequence[Corpus]) -> None:
+    """Raises ConfigError for a change that no run can take.
+
+    Args:
+        state: The state of the run so far.
+        identity: The plan's fields, as in ``DataState.plan``.
+        corpora: The corpora, opened.
     """
     for field in {**state.plan, **identity}:
         if state.plan.get(field) != identity.get(field):
@@ -59,14 +75,6 @@ def resume(
             if corpus.name in before and getattr(before[corpus.name], field) != getattr(corpus, field):
                 old, new = getattr(before[corpus.name], field), getattr(corpus, field)
                 raise _refusal(f"{field} of corpus {corpus.name}", old, new, _NEVER)
-    names = (*before, *(corpus.name for corpus in corpora if corpus.name not in before))
-    phases = tuple(_opened(phase, len(names)) for phase in state.phases)
-    changes = mix.differences(state.mix)
-    if not changes:
-        return Resumed(names=names, phases=phases)
-    if on_change == "refuse":
-        raise _refusal(*changes[0], _ASK)
-    return Resumed(names=names, phases=mix.phases(names, phases, state.consumed_samples), changes=tuple(changes))
 
 
 def phase_states(phases: Sequence[Phase]) -> tuple[PhaseState, ...]:

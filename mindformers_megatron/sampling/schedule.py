@@ -64,6 +64,11 @@ class Schedule:
 
     phases: tuple[Phase, ...]
 
+    @property
+    def shares(self) -> npt.NDArray[np.float64]:
+        """float64[N], the share of each corpus in the last phase."""
+        return self.phases[-1].blend.shares
+
     def phase_at(self, sample: int) -> Phase:
         """The phase that sample ``sample`` belongs to."""
         return next(phase for phase in reversed(self.phases) if phase.first <= sample)

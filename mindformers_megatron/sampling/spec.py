@@ -14,7 +14,7 @@ from mindformers_megatron.sampling.splits import Split, parse_split
 from mindformers_megatron.sampling.stream_order import Shuffle
 
 Boundaries = Literal["index", "eod"]
-OrderName = Literal["stream", "document"]
+OrderName = Literal["stream", "document", "megatron"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +47,9 @@ class PlanSpec:
         loss_mask: See ``ColumnOptions``.
         reset_position_ids: See ``ColumnOptions``.
         reset_attention_mask: See ``ColumnOptions``.
+        add_extra_token_to_sequence: Megatron's option of this name, for ``order: megatron``.
+        drop_last_partial_validation_sequence: Megatron's option of this name, for ``order: megatron``.
+        cache_dir: Where ``order: megatron`` keeps the indices that it builds; None: in memory only.
         boundaries: Where documents begin: as the index says, or behind every EOD token.
         eod_id: The EOD token; None: as the corpora's metadata says.
         pad_id: What fills columns that no token covers.
@@ -75,6 +78,9 @@ class PlanSpec:
     loss_mask: LossMask = "none"
     reset_position_ids: bool = False
     reset_attention_mask: bool = False
+    add_extra_token_to_sequence: bool = True
+    drop_last_partial_validation_sequence: bool = True
+    cache_dir: str | None = None
     boundaries: Boundaries = "index"
     eod_id: int | None = None
     pad_id: int = 0
@@ -90,11 +96,16 @@ class PlanSpec:
             _whole(name, getattr(self, name), least=0)
         if self.eod_id is not None:
             _whole("eod_id", self.eod_id, least=0)
-        for name in ("epoch_offsets", "reset_position_ids", "reset_attention_mask"):
+        for name in _BOOLEANS:
             if not isinstance(getattr(self, name), bool):
                 raise ConfigError(f"{name} is {getattr(self, name)!r}; expected true or false")
         _choice("order", self.order, get_args(OrderName))
         _choice("split_part", self.split_part, get_args(Split))
+        for name in _ONLY_OTHER_ORDERS[self.order]:
+            if getattr(self, name) != _DEFAULTS[name]:
+                raise ConfigError(
+                    f"{name} is {getattr(self, name)!r}, which order: {self.order} has no use for; leave it out"
+                )
         if self.split is not None:
             parse_split(self.split)
         _choice("shuffle", self.shuffle, get_args(Shuffle))
@@ -174,6 +185,18 @@ def _step(entry: Any) -> tuple[int, tuple[float, ...]]:
         raise ConfigError(f"weight_schedule holds {entry!r}; expected from_sample and weights in each entry")
     _whole("weight_schedule.from_sample", entry["from_sample"], least=0)
     return entry["from_sample"], _items(entry["weights"], "weight_schedule.weights", (int, float))
+
+
+_BOOLEANS = tuple(field.name for field in fields(PlanSpec) if field.type is bool)
+_DEFAULTS = {field.name: field.default for field in fields(PlanSpec)}
+_MEGATRON_ONLY = ("add_extra_token_to_sequence", "drop_last_partial_validation_sequence", "cache_dir")
+_STREAM_ONLY = ("stride", "epoch_offsets", "shuffle_block_size")
+_SCHEDULED = ("shuffle", "weight_by", "temperature", "weight_schedule", "skip_samples")
+_ONLY_OTHER_ORDERS: Mapping[str, tuple[str, ...]] = {
+    "stream": _MEGATRON_ONLY,
+    "document": (*_MEGATRON_ONLY, *_STREAM_ONLY),
+    "megatron": (*_STREAM_ONLY, *_SCHEDULED),
+}
 
 
 def unknown_option(name: str, known: Mapping[str, Any] | Sequence[str]) -> str:

@@ -122,7 +122,7 @@ class DataState:
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"{where}: incomplete data state ({error}); take the state of another checkpoint") from None
         sizes = {len(values) for phase in state.phases for values in (phase.parts, phase.base)}
-        if state.consumed_samples < 0 or sizes != {len(state.corpora)} or state.fingerprint != fingerprint:
+        if state.consumed_samples < 0 or sizes - {len(state.corpora)} or state.fingerprint != fingerprint:
             raise DataError(f"{where}: the data state contradicts its own fingerprint; it was edited or damaged")
         return state
 
