@@ -1,0 +1,148 @@
+"""Rows per second through MindSpore's pipeline: this package, MindFormers' own Megatron loader, and the ceiling.
+
+    python benchmarks/loader.py [--seq-length 4096] [--rows 8192] [--rounds 3]
+
+The ceiling is a source that returns the same ready arrays for every row: what MindSpore itself can move. All three are
+built as MindFormers builds them (a GeneratorDataset, then ``.batch(4)``) and read in turn; the best round counts.
+MindFormers compiles its loader's helper first: that takes make, g++ and ``pip install pybind11``.
+"""
+
+import argparse
+import logging
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mindformers.core.context.build_context import build_context
+from mindformers.dataset import BlendedMegatronDatasetDataLoader
+from mindformers.tools.register import MindFormerConfig
+from mindspore.dataset import GeneratorDataset
+
+from mindformers_megatron.format.writer import IndexedDatasetWriter
+from mindformers_megatron.loader import BlendedMegatronDataLoader
+
+TOKENS = 24_000_000
+BATCH = 4
+CASES = {
+    "4 columns": ["input_ids", "labels", "loss_mask", "position_ids"],
+    "5 columns, masks compressed": ["input_ids", "labels", "loss_mask", "position_ids", "actual_seq_len"],
+}
+
+
+class ReadyRows:
+    """The same row for every number."""
+
+    def __init__(self, row: tuple[Any, ...], rows: int) -> None:
+        self.row, self.rows = row, rows
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def __getitem__(self, _: int) -> tuple[Any, ...]:
+        return self.row
+
+
+def write_corpora(folder: Path) -> list[str]:
+    random = np.random.default_rng(0)
+    prefixes = []
+    for name, share in (("wiki", 0.5), ("code", 0.3), ("chat", 0.2)):
+        lengths = np.maximum(1, random.lognormal(6, 1, int(TOKENS * share / 670)).astype(np.int64))
+        flat = random.integers(3, 50_000, lengths.sum(), dtype=np.uint16)
+        flat[np.cumsum(lengths) - 1] = 0
+        with IndexedDatasetWriter(str(folder / name), np.dtype(np.uint16)) as writer:
+            writer.add_documents(flat, lengths)
+            writer.finalize()
+        prefixes.append(str(folder / name))
+    return prefixes
+
+
+def ours(prefixes: list[str], columns: list[str], seq_length: int, rows: int) -> GeneratorDataset:
+    reset = "actual_seq_len" in columns
+    return BlendedMegatronDataLoader(
+        dataset_dir=prefixes,
+        dataset_weights=[0.5, 0.3, 0.2],
+        seq_length=seq_length,
+        num_samples=rows,
+        batch_size=BATCH,
+        column_names=columns,
+        loss_mask="boundary" if reset else "none",
+        reset_position_ids=reset,
+    )
+
+
+def built_in(prefixes: list[str], columns: list[str], seq_length: int, rows: int) -> GeneratorDataset:
+    compressed = "actual_seq_len" in columns
+    config = MindFormerConfig(
+        seed=1234,
+        split="1, 0, 0",
+        seq_length=seq_length,
+        eod_mask_loss=compressed,
+        reset_position_ids=compressed,
+        reset_attention_mask=compressed,
+        create_attention_mask=False,
+        create_compressed_eod_mask=compressed,
+        eod_pad_length=128,
+        eod=0,
+        pad=1,
+        mmap_bin_files=True,
+        path_to_cache=str(Path(prefixes[0]).parent / "cache"),
+        data_path=[part for prefix, weight in zip(prefixes, "532", strict=True) for part in (weight, prefix)],
+    )
+    return BlendedMegatronDatasetDataLoader("GPTDataset", [rows, 0, 0], config, column_names=columns)
+
+
+def rate(build: Callable[[], GeneratorDataset], rows: int) -> tuple[float, float]:
+    """Builds a dataset and reads it once: (seconds to the first batch, rows per second after it)."""
+    begin = time.perf_counter()
+    iterator = build().batch(BATCH, drop_remainder=True).create_tuple_iterator(num_epochs=1, output_numpy=True)
+    next(iterator)
+    first = time.perf_counter()
+    batches = 0
+    for _ in iterator:
+        batches += 1
+        if batches * BATCH >= rows:
+            break
+    return first - begin, batches * BATCH / (time.perf_counter() - first)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Rows per second: ours, MindFormers' own loader, and the ceiling.")
+    parser.add_argument("--seq-length", type=int, default=4096)
+    parser.add_argument("--rows", type=int, default=8192)
+    parser.add_argument("--rounds", type=int, default=3)
+    args = parser.parse_args()
+    logging.getLogger("mindformers_megatron").setLevel(logging.WARNING)
+    # MindFormers' Makefile asks the first python3 of the path for pybind11.
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    build_context(MindFormerConfig(context={"mode": 0, "device_target": "CPU"}, use_parallel=False))
+    with tempfile.TemporaryDirectory() as folder:
+        prefixes = write_corpora(Path(folder))
+        results: dict[tuple[str, str], list[tuple[float, float]]] = {}
+        for _ in range(args.rounds):
+            for case, columns in CASES.items():
+                asked = (prefixes, columns, args.seq_length, args.rows)
+                row = ours(*asked).source[0]
+                ready = ReadyRows(tuple(column.copy() for column in row), args.rows)
+                builders: dict[str, Callable[[], GeneratorDataset]] = {
+                    "ours": lambda asked=asked: ours(*asked),
+                    "MindFormers' own": lambda asked=asked: built_in(*asked),
+                    "ceiling": lambda ready=ready, columns=columns: GeneratorDataset(ready, columns, shuffle=False),
+                }
+                for name, build in builders.items():
+                    results.setdefault((case, name), []).append(rate(build, args.rows))
+    print(f"\nseq_length {args.seq_length}, batches of {BATCH}, best of {args.rounds} rounds of {args.rows} rows")
+    print(f"{'':30}{'':20}{'rows/s':>10}{'of ceiling':>12}{'first batch':>13}")
+    for (case, name), rounds in results.items():
+        best = max(rows_per_second for _, rows_per_second in rounds)
+        ceiling = max(rows_per_second for _, rows_per_second in results[case, "ceiling"])
+        start = min(seconds for seconds, _ in rounds)
+        print(f"{case:30}{name:20}{best:10,.0f}{best / ceiling:12.0%}{start:11.3f} s")
+
+
+if __name__ == "__main__":
+    main()

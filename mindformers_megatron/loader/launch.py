@@ -1,0 +1,59 @@
+"""Runs MindFormers' own Trainer on a YAML, with everything of ours in place."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+from mindformers import Trainer, build_context
+from mindformers.tools.register import MindFormerConfig
+from mindformers.tools.utils import get_real_group_size
+
+from mindformers_megatron.format.atomic import write_atomically
+from mindformers_megatron.loader import cpu, settings
+from mindformers_megatron.loader.restart import settle_resume
+from mindformers_megatron.loader.spread import spread
+
+
+def train(path: str | Path, overrides: Sequence[str] = ()) -> None:
+    """Trains as the YAML says; the same call on every rank, under ``msrun`` too.
+
+    What is in force (the YAML, the overrides, and what they left out) is written to ``<output_dir>/config.yaml``.
+
+    Args:
+        path: MindFormers' YAML.
+        overrides: ``key=value``, as ``runner_config.epochs=2`` or ``callbacks.1.save_checkpoint_steps=10``.
+
+    Raises:
+        ConfigError: One line, for a bad option or a state that belongs to another plan.
+        DataError: One line, for a file that is missing or damaged.
+    """
+    config = settings.read_config(Path(path), overrides)
+    settle_resume(config)
+    settings.complete(config)
+    settings.check(config)
+    if settings.runs_on_cpu(config):
+        cpu.replace_barrier()
+    mindformers_config = MindFormerConfig(str(_write_in_force(config)))
+    build_context(mindformers_config)
+    if settings.is_data_parallel(config) and config.get("load_checkpoint"):
+        mindformers_config.load_checkpoint = str(
+            spread(Path(config["load_checkpoint"]), get_real_group_size(), _output_dir(config) / "loaded_checkpoint")
+        )
+    trainer = Trainer(mindformers_config)
+    if mindformers_config.run_mode == "finetune":
+        trainer.finetune()
+    else:
+        trainer.train()
+
+
+def _write_in_force(config: settings.Config) -> Path:
+    rank = os.environ.get("RANK_ID", "0")
+    path = _output_dir(config) / ("config.yaml" if rank == "0" else f"config_rank_{rank}.yaml")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, yaml.safe_dump(config, sort_keys=False, allow_unicode=True).encode())
+    return path
+
+
+def _output_dir(config: settings.Config) -> Path:
+    return Path(config.get("output_dir") or "./output")

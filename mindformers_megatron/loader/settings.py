@@ -1,0 +1,183 @@
+"""The YAML of a run, before MindFormers sees it: overrides, what it leaves out, and what would go wrong."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mindformers_megatron.errors import ConfigError, DataError
+from mindformers_megatron.loader.options import LoaderOptions, clamp_workers
+from mindformers_megatron.sampling.plan import SamplePlan
+
+logger = logging.getLogger(__name__)
+
+Config = dict[str, Any]
+LOADERS = ("BlendedMegatronDataLoader", "MegatronIndexedDataset")
+DATASETS = ("train_dataset", "eval_dataset")
+BASE = "base_config"
+
+
+def read_config(path: Path, overrides: Sequence[str] = ()) -> Config:
+    """Reads a YAML file and applies overrides.
+
+    Args:
+        path: The file.
+        overrides: ``key=value``; the key is a dotted path in which list items go by number, the value is YAML.
+
+    Raises:
+        DataError: For a file that cannot be read or is no YAML.
+        ConfigError: For an override that is none, or has no place in the file.
+    """
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read ({error})") from None
+    except yaml.YAMLError as error:
+        raise DataError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(config, dict):
+        raise DataError(f"{path}: expected a mapping of MindFormers' settings, found {type(config).__name__}")
+    for override in overrides:
+        key, separator, text = override.partition("=")
+        if not separator or not key:
+            raise ConfigError(f"override {override!r}: expected key=value, for example runner_config.epochs=2")
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            raise ConfigError(f"override {override!r}: the value is not YAML") from None
+        _set(config, key, value)
+    # MindFormers looks for it beside the file it reads, which is not this one.
+    bases = config.get(BASE)
+    if bases:
+        bases = bases if isinstance(bases, list) else [bases]
+        config[BASE] = [str(path.parent.absolute() / base) for base in bases]
+    return config
+
+
+def complete(config: Config) -> None:
+    """Fills in what a run with our datasets needs and the YAML leaves out; in place.
+
+    - ``MegatronDataState`` among the callbacks.
+    - ``input_columns``, ``construct_args_key``, ``drop_remainder``, and the task: MindFormers knows no default for them
+      where datasets are not its own.
+    - ``dataset_strategy``, where the parallel mode wants one.
+    - ``num_parallel_workers`` and ``prefetch_size`` of the data loader, which MindFormers takes from one level up, and
+      ``runner_config.batch_size`` from ``micro_batch_size``.
+    """
+    loaders = dict(our_loaders(config))
+    for name, options in loaders.items():
+        dataset = config[name]
+        # The class is registered already; MindFormers would look for a folder to import it from.
+        options.pop("auto_register", None)
+        for option in ("num_parallel_workers", "prefetch_size"):
+            if option in options:
+                dataset.setdefault(option, options[option])
+        if "num_parallel_workers" in dataset:
+            dataset["num_parallel_workers"] = clamp_workers(dataset["num_parallel_workers"])
+        columns = dataset.setdefault("input_columns", list(loader_options(name, dataset).plan.columns))
+        dataset.setdefault("construct_args_key", list(columns))
+        dataset.setdefault("drop_remainder", True)
+        config.setdefault(f"{name}_task", {"type": "CausalLanguageModelDataset"})
+    if "train_dataset" in loaders:
+        callbacks = config.setdefault("callbacks", [])
+        if not any(callback.get("type") == "MegatronDataState" for callback in callbacks):
+            callbacks.append({"type": "MegatronDataState"})
+        micro_batch_size = loaders["train_dataset"].get("micro_batch_size")
+        if micro_batch_size:
+            config.setdefault("runner_config", {}).setdefault("batch_size", micro_batch_size)
+        parallel = config.setdefault("parallel", {})
+        if parallel.get("parallel_mode") in (1, 2) and not parallel.get("full_batch", False):
+            columns = config["train_dataset"]["input_columns"]
+            parallel.setdefault("dataset_strategy", dataset_strategy(columns, config.get("parallel_config") or {}))
+
+
+def check(config: Config) -> None:
+    """Opens the corpora, so that what is wrong with them or with the options is one line, before anything is built.
+
+    Raises:
+        ConfigError: For a bad option, or a setting that does not work on CPU.
+        DataError: For a corpus that is missing or damaged.
+    """
+    if config.get("run_mode", "train") not in ("train", "finetune"):
+        raise ConfigError(f"run_mode is {config['run_mode']!r}; mfm train runs train and finetune")
+    runner = config.get("runner_config") or {}
+    if runs_on_cpu(config) and runner.get("sink_mode", True):
+        raise ConfigError(
+            "runner_config.sink_mode must be False on CPU, where MindSpore would run too many steps with it"
+        )
+    for name, _ in our_loaders(config):
+        options = loader_options(name, config[name])
+        with _named(name):
+            plan = SamplePlan(options.plan)
+            if name == "train_dataset":
+                plan.check_epochs(plan.num_samples * int(runner.get("epochs") or 1))
+
+
+def runs_on_cpu(config: Config) -> bool:
+    """Whether the run is one on CPU."""
+    return str((config.get("context") or {}).get("device_target", "Ascend")).upper() == "CPU"
+
+
+def is_data_parallel(config: Config) -> bool:
+    """Whether each rank holds the whole model, and saves it in a file of its own."""
+    parallel = config.get("parallel") or {}
+    return bool(config.get("use_parallel")) and parallel.get("parallel_mode") == 0 and not config.get("checkpoint")
+
+
+def our_loaders(config: Config) -> Iterator[tuple[str, Config]]:
+    """The datasets that this package loads: (section, options of its ``data_loader``)."""
+    for name in DATASETS:
+        options = (config.get(name) or {}).get("data_loader") or {}
+        if options.get("type") in LOADERS:
+            yield name, options
+
+
+def loader_options(name: str, dataset: Config) -> LoaderOptions:
+    """The options that MindFormers will pass on from a dataset's section.
+
+    Raises:
+        ConfigError: One line, for a bad option.
+    """
+    options = {name: value for name, value in dataset["data_loader"].items() if name != "type"}
+    if dataset.get("input_columns"):
+        options["column_names"] = list(dataset["input_columns"])
+    with _named(name):
+        return LoaderOptions.from_options(options)
+
+
+def dataset_strategy(columns: Sequence[str], parallel: Config) -> list[list[int]]:
+    """How MindFormers cuts each column among ranks: rows by data_parallel, nothing else."""
+    dp = int(parallel.get("data_parallel") or 1)
+    return [[dp, 1, 1, 1] if column == "attention_mask" else [dp, 1] for column in columns]
+
+
+@contextmanager
+def _named(dataset: str) -> Iterator[None]:
+    try:
+        yield
+    except (ConfigError, DataError) as error:
+        raise type(error)(f"{dataset}.data_loader: {error}") from None
+
+
+def _set(config: Any, key: str, value: Any) -> None:
+    *path, last = key.split(".")
+    for depth, part in enumerate(path):
+        if isinstance(config, dict):
+            if not isinstance(config.get(part), dict | list):
+                config[part] = {}
+            config = config[part]
+        else:
+            config = config[_place(config, part, ".".join(path[: depth + 1]))]
+    if isinstance(config, dict):
+        config[last] = value
+    else:
+        config[_place(config, last, key)] = value
+
+
+def _place(items: Any, part: str, key: str) -> int:
+    if not isinstance(items, list) or not part.isdigit() or int(part) >= len(items):
+        size = f"a list of {len(items)}" if isinstance(items, list) else type(items).__name__
+        raise ConfigError(f"override of {key}: {part!r} has no place in {size}")
+    return int(part)

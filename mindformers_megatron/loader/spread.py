@@ -1,0 +1,71 @@
+"""Lets a data-parallel run load a checkpoint that fewer ranks have written.
+
+Under data parallelism every rank holds, and saves, the whole model: what rank 0 has saved is right for any rank. But
+MindFormers looks for a folder of each rank's own. They are made here, of links.
+"""
+
+import hashlib
+import json
+import os
+import re
+from pathlib import Path
+
+from mindformers_megatron.errors import DataError
+from mindformers_megatron.format.atomic import write_atomically
+
+META = "meta.json"
+
+
+def spread(checkpoints: Path, ranks: int, into: Path) -> Path:
+    """Gives each of ``ranks`` ranks a folder with the checkpoints of a data-parallel run.
+
+    Args:
+        checkpoints: A folder with ``rank_0``, ``rank_1``, … of MindFormers' legacy layout.
+        ranks: Ranks of this run. All of them may call this at once.
+        into: Where to make the folders, below one for each ``checkpoints``.
+
+    Returns:
+        Where they are; or ``checkpoints`` itself, if it has a folder for every rank, or is no such folder.
+
+    Raises:
+        DataError: For a damaged ``meta.json``.
+    """
+    present = [(checkpoints / f"rank_{rank}").is_dir() for rank in range(ranks)]
+    if all(present) or not present[0]:
+        return checkpoints
+    source = (checkpoints / "rank_0").absolute()
+    into = into / hashlib.sha256(str(source).encode()).hexdigest()[:8]
+    for rank in range(ranks):
+        folder = into / f"rank_{rank}"
+        folder.mkdir(parents=True, exist_ok=True)
+        for link in folder.iterdir():
+            if not link.exists():
+                # From an earlier run, to a checkpoint that has been deleted since.
+                link.unlink(missing_ok=True)
+        for file in source.iterdir():
+            link = folder / _for_rank(file.name, rank)
+            if file.name == META:
+                write_atomically(link, _meta_for_rank(file, rank))
+            elif not link.exists():
+                _link(file, link)
+    return into
+
+
+def _link(file: Path, link: Path) -> None:
+    # Under a name of its own first: another rank may be making the same link.
+    own = link.with_name(f"{link.name}.{os.getpid()}")
+    own.symlink_to(file)
+    own.replace(link)
+
+
+def _meta_for_rank(path: Path, rank: int) -> bytes:
+    try:
+        meta = json.loads(path.read_bytes())
+        meta["last_ckpt_file"] = _for_rank(meta["last_ckpt_file"], rank)
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path}: not MindFormers' record of the last checkpoint ({error!r})") from None
+    return json.dumps(meta).encode()
+
+
+def _for_rank(name: str, rank: int) -> str:
+    return re.sub(r"_rank_0(?=[-_])", f"_rank_{rank}", name)

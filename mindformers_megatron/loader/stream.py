@@ -1,0 +1,71 @@
+"""Batches without MindSpore's pipeline: the endless iterator behind ``create_iterator``."""
+
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from mindformers_megatron.loader.shards import Shard
+from mindformers_megatron.loader.source import BLOCK_ROWS
+from mindformers_megatron.sampling.plan import SamplePlan
+
+Batch = dict[str, npt.NDArray[np.int32]]
+
+
+@dataclass(slots=True)
+class Cursor:
+    """How far a run has come: the one thing about a loader that changes.
+
+    Attributes:
+        consumed_samples: Samples delivered, over all ranks.
+        looked_up: Steps that MindFormers resumed at, for which a data state has been looked for.
+    """
+
+    consumed_samples: int = 0
+    looked_up: set[int] = field(default_factory=set)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "Cursor":
+        # MindSpore copies a dataset for every iterator over it; all of them tell the one the user holds.
+        return self
+
+
+def batches(
+    plan: SamplePlan, shard: Shard, cursor: Cursor, *, batch_size: int, workers: int, prefetch: int
+) -> Iterator[Batch]:
+    """Yields the rank's batches from the cursor on, without end.
+
+    Args:
+        plan: Where the samples come from.
+        shard: The rank's share.
+        cursor: Moved on by ``batch_size`` samples on every rank just before a batch is yielded, never for one that is
+            only read ahead.
+        batch_size: B, rows in a batch.
+        workers: Threads that read.
+        prefetch: Batches that are read ahead, at least.
+
+    Yields:
+        The plan's columns by name, int32[B, ...]; views of larger arrays, never written to again.
+    """
+    per_read = max(1, BLOCK_ROWS // batch_size)
+    start = cursor.consumed_samples
+
+    def read(number: int) -> Batch:
+        rows = per_read * batch_size
+        return plan.read(shard.samples(start, number * rows, rows))
+
+    # Not shut down by hand: an iterator that is dropped frees the pool and so ends its threads, and one that lives as
+    # long as the program would do it when the interpreter has already taken the threads' queue away.
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="mindformers_megatron")
+    ahead: deque[Future[Batch]] = deque()
+    submitted = 0
+    while True:
+        while len(ahead) < -(-prefetch // per_read) + 1:
+            ahead.append(pool.submit(read, submitted))
+            submitted += 1
+        block = ahead.popleft().result()
+        for first in range(0, per_read * batch_size, batch_size):
+            cursor.consumed_samples += batch_size * shard.ranks
+            yield {name: column[first : first + batch_size] for name, column in block.items()}
