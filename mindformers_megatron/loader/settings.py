@@ -21,7 +21,7 @@ BASE = "base_config"
 
 
 def read_config(path: Path, overrides: Sequence[str] = ()) -> Config:
-    """Reads a YAML file and applies overrides.
+    """Reads a YAML file, what it is based on (``base_config``, relative to the file), and applies overrides.
 
     Args:
         path: The file.
@@ -29,16 +29,9 @@ def read_config(path: Path, overrides: Sequence[str] = ()) -> Config:
 
     Raises:
         DataError: For a file that cannot be read or is no YAML.
-        ConfigError: For an override that is none, or has no place in the file.
+        ConfigError: For an override that is none, or has no place in the file, and for a file based on itself.
     """
-    try:
-        config = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read ({error})") from None
-    except yaml.YAMLError as error:
-        raise DataError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
-    if not isinstance(config, dict):
-        raise DataError(f"{path}: expected a mapping of MindFormers' settings, found {type(config).__name__}")
+    config = _read(path, ())
     for override in overrides:
         key, separator, text = override.partition("=")
         if not separator or not key:
@@ -48,11 +41,6 @@ def read_config(path: Path, overrides: Sequence[str] = ()) -> Config:
         except yaml.YAMLError:
             raise ConfigError(f"override {override!r}: the value is not YAML") from None
         _set(config, key, value)
-    # MindFormers looks for it beside the file it reads, which is not this one.
-    bases = config.get(BASE)
-    if bases:
-        bases = bases if isinstance(bases, list) else [bases]
-        config[BASE] = [str(path.parent.absolute() / base) for base in bases]
     return config
 
 
@@ -159,6 +147,33 @@ def _named(dataset: str) -> Iterator[None]:
         yield
     except (ConfigError, DataError) as error:
         raise type(error)(f"{dataset}.data_loader: {error}") from None
+
+
+def _read(path: Path, above: tuple[Path, ...]) -> Config:
+    if path.resolve() in above:
+        raise ConfigError(f"{path}: is its own {BASE}, by way of {', '.join(map(str, above))}")
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read ({error})") from None
+    except yaml.YAMLError as error:
+        raise DataError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(config, dict):
+        raise DataError(f"{path}: expected a mapping of MindFormers' settings, found {type(config).__name__}")
+    bases = config.pop(BASE, None) or []
+    below: Config = {}
+    for base in [bases] if isinstance(bases, str) else bases:
+        below.update(_read(path.parent / base, (*above, path.resolve())))
+    return _merged(below, config)
+
+
+def _merged(below: Config, above: Config) -> Config:
+    # As MindFormers does it: mappings key by key, anything else as a whole.
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        merged[key] = _merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged
 
 
 def _set(config: Any, key: str, value: Any) -> None:

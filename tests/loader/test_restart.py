@@ -1,0 +1,61 @@
+"""The same command starts a run and resumes it; only the run's own, empty folder is taken for a first start."""
+
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.train
+
+
+def settled(config):
+    from mindformers_megatron.loader.restart import settle_resume
+
+    config = deepcopy(config)
+    settle_resume(config)
+    return config
+
+
+def resuming(folder: Path, **more):
+    return {"output_dir": str(folder), "resume_training": True, "load_checkpoint": str(folder / "checkpoint"), **more}
+
+
+@pytest.mark.parametrize("left", [[], ["iteration_00000005/demo-model.safetensors"], ["rank_0/meta.json"]])
+def test_a_run_without_a_whole_checkpoint_of_its_own_begins_at_the_beginning(tmp_path, left):
+    for name in left:
+        (tmp_path / "checkpoint" / name).parent.mkdir(parents=True)
+        (tmp_path / "checkpoint" / name).touch()
+    config = settled(resuming(tmp_path))
+    assert (config["resume_training"], config["load_checkpoint"]) == (False, "")
+
+
+def test_the_folder_may_be_written_in_other_words(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = settled({"output_dir": "./out", "resume_training": True, "load_checkpoint": "out/../out/checkpoint/"})
+    assert config["resume_training"] is False
+
+
+def test_the_settings_of_the_new_layout_are_understood(tmp_path):
+    saved = str(tmp_path / "saved")
+    config = settled({"resume_training": True, "checkpoint": {"save_path": saved, "load_path": saved}})
+    assert config["checkpoint"] == {"save_path": saved, "load_path": ""}
+
+
+@pytest.mark.parametrize("name", ["latest_checkpointed_iteration.txt", "rank_0/a-1_5.ckpt", "rank_0/a-1_5.safetensors"])
+def test_a_run_with_a_checkpoint_resumes(tmp_path, name):
+    (tmp_path / "checkpoint" / name).parent.mkdir(parents=True)
+    (tmp_path / "checkpoint" / name).touch()
+    assert settled(resuming(tmp_path)) == resuming(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"load_checkpoint": "elsewhere/checkpoint"},
+        {"load_checkpoint": ""},
+        {"resume_training": False},
+        {"resume_training": "demo-1_5.ckpt"},
+    ],
+)
+def test_whatever_else_is_asked_is_left_as_it_is(tmp_path, change):
+    assert settled(resuming(tmp_path, **change)) == resuming(tmp_path, **change)
