@@ -10,7 +10,7 @@ pytestmark = pytest.mark.train
 
 @pytest.fixture
 def read(tmp_path):
-    from mindformers.tools.register.config import MindFormerConfig, config2dict
+    from mindformers.tools.register import MindFormerConfig
 
     from mindformers_megatron.loader.settings import read_config
 
@@ -21,7 +21,7 @@ def read(tmp_path):
             path.write_text(yaml.safe_dump(content))
         config = read_config(tmp_path / "run.yaml", overrides)
         if not overrides:
-            assert config == config2dict(MindFormerConfig(str(tmp_path / "run.yaml")))
+            assert config == MindFormerConfig._file2dict(str(tmp_path / "run.yaml"))
         return config
 
     return write_and_read
