@@ -1,24 +1,11 @@
-"""Corpora for tests: real pairs, made by the real writer."""
+"""Fixtures that all tests share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-from mindformers_megatron.format.writer import IndexedDatasetWriter
-
-GOLDEN = Path(__file__).parent / "golden"
-
-MakeCorpus = Callable[..., str]
-
-
-def write_corpus(prefix: Path, documents: Sequence[Sequence[int]], dtype: type = np.uint16) -> str:
-    """Writes a pair with the given documents, one sequence each; returns its prefix."""
-    with IndexedDatasetWriter(str(prefix), np.dtype(dtype)) as writer:
-        for document in documents:
-            writer.add_document(np.array(document, dtype=dtype))
-    return str(prefix)
+from pairs import MakeCorpus, write_corpus
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import MakeCorpus, write_corpus
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pairs import MakeCorpus, write_corpus
 
 from mindformers_megatron import SamplePlan
 from mindformers_megatron.errors import DataError

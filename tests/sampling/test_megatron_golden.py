@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import GOLDEN
 from megatron_reference import index_of
+from pairs import GOLDEN
 
 from mindformers_megatron.format.reader import IndexedDataset
 from mindformers_megatron.sampling.boundaries import eod_boundaries

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import write_corpus
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pairs import write_corpus
 
 from mindformers_megatron.errors import ConfigError
 from mindformers_megatron.format.reader import IndexedDataset

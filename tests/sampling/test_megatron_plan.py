@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import GOLDEN, MakeCorpus
+from pairs import GOLDEN, MakeCorpus
 
 from mindformers_megatron import SamplePlan
 from mindformers_megatron.errors import ConfigError

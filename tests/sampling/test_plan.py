@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import MakeCorpus
+from pairs import MakeCorpus
 
 from mindformers_megatron import IndexedDataset, SamplePlan
 from mindformers_megatron.errors import ConfigError, DataError
@@ -244,7 +244,7 @@ def test_corpora_that_cannot_be_read_are_refused_in_one_line(blend: list[str], m
 
 
 def test_corpora_of_the_same_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
-    from conftest import write_corpus
+    from pairs import write_corpus
 
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()

@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from conftest import MakeCorpus
 from hypothesis import given
 from hypothesis import strategies as st
+from pairs import MakeCorpus
 
 from mindformers_megatron import SamplePlan
 from mindformers_megatron.errors import ConfigError, DataError
