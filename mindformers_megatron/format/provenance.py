@@ -55,7 +55,7 @@ class DocsWriter:
         self._path = docs_path(prefix_of(prefix))
         self._waiting: list[Any] = []
         self._waiting_rows = self._waiting_bytes = self._rows = 0
-        self._staged = StagedFile(self._path)
+        self._staged = StagedFile(self._path, exclusive=True)
         self._writer = pq.ParquetWriter(
             self._staged.file,
             self._schema,
