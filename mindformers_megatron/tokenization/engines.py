@@ -55,14 +55,15 @@ class HuggingFaceEngine:
     def encode(self, texts: Sequence[str]) -> Encoded:
         """See ``Engine``."""
         if any(len(text) > LONG_TEXT for text in texts):
-            return flatten([self._encode_one(text) for text in texts])
+            arrays = [self._encode_one(text) for text in texts]
+            return np.concatenate(arrays), np.fromiter(map(len, arrays), np.int64, len(arrays))
         # The fast variant leaves out only the offsets, which nobody asks for here.
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=self._add_special_tokens)
         return flatten([encoding.ids for encoding in encodings])
 
-    def _encode_one(self, text: str) -> Sequence[int] | NDArray[np.int32]:
+    def _encode_one(self, text: str) -> NDArray[np.int32]:
         if len(text) <= LONG_TEXT:
-            return self._encode_whole(text, self._add_special_tokens).ids
+            return np.asarray(self._encode_whole(text, self._add_special_tokens).ids, np.int32)
         ids = encode_in_windows(lambda window: self._encode_whole(window, False), text)
         if not self._add_special_tokens:
             return ids
@@ -100,7 +101,7 @@ class SentencePieceEngine:
         return flatten(self._processor.encode(list(texts), num_threads=1))
 
 
-def flatten(lists: Sequence[Sequence[int] | NDArray[np.int32]]) -> Encoded:
+def flatten(lists: Sequence[Sequence[int]]) -> Encoded:
     """Lists of ids → (all ids in one array, the length of each list)."""
     lengths = np.fromiter(map(len, lists), np.int64, len(lists))
     return np.fromiter(chain.from_iterable(lists), np.int32, int(lengths.sum())), lengths

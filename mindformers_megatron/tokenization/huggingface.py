@@ -54,7 +54,7 @@ def load_tokenizer_json(path: Path) -> HuggingFaceFiles:
     try:
         tokenizer = tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises nothing more precise
-        reason = str(error).splitlines()[0]
+        reason = str(error).partition("\n")[0]
         raise DataError(
             f"{path}: is no tokenizer.json that tokenizers {tokenizers.__version__} reads: {reason}"
         ) from None
@@ -87,7 +87,7 @@ def load_gpt2(vocab_file: Path, merge_file: Path) -> HuggingFaceFiles:
     try:
         model = tokenizers.models.BPE.from_file(str(vocab_file), str(merge_file))
     except Exception as error:  # the library raises nothing more precise
-        reason = str(error).splitlines()[0]
+        reason = str(error).partition("\n")[0]
         raise DataError(f"{vocab_file} and {merge_file}: are no BPE vocabulary and merges: {reason}") from None
     tokenizer = tokenizers.Tokenizer(model)
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -46,7 +46,7 @@ class Joiner:
             self._docs = [DocsWriter(prefix) for prefix in prefixes]
             for docs in self._docs:
                 stack.callback(docs.abort)
-            self._rejects = StagedFile(rejects_path)
+            self._rejects = StagedFile(rejects_path, exclusive=True)
             stack.callback(self._rejects.discard)
             self._stack = stack.pop_all()
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tokenizers import Encoding
 
 LONG_TEXT = 1 << 20
-_WINDOW = 1 << 19
+_WINDOW = 1 << 17
 _MARGIN = 1 << 13
 _CUTS_TRIED = 8
 
@@ -41,30 +41,30 @@ def encode_in_windows(
     while len(text) - start > size + margin:
         part = text[start : start + size + margin]
         encoding = encode(part)
-        cut = _find_cut(encode, part, encoding, size)
+        ids = encoding.ids
+        cut = _find_cut(encode, part, encoding, ids, size)
         if cut is None:
             size *= 2
             continue
         token, character = cut
-        pieces.append(np.asarray(encoding.ids[:token], np.int32))
+        pieces.append(np.asarray(ids[:token], np.int32))
         start, size = start + character, window
     pieces.append(np.asarray(encode(text[start:]).ids, np.int32))
     return np.concatenate(pieces)
 
 
 def _find_cut(
-    encode: "Callable[[str], Encoding]", part: str, encoding: "Encoding", window: int
+    encode: "Callable[[str], Encoding]", part: str, encoding: "Encoding", ids: list[int], window: int
 ) -> tuple[int, int] | None:
     """The last good cut of a window: (tokens before it, characters before it)."""
-    words = encoding.word_ids
-    offsets = encoding.offsets
+    # Asked token by token: lists of all words and offsets would take as long as the encoding.
     tried = 0
-    for token in range(len(words) - 1, 0, -1):
-        character = offsets[token][0]
-        if character > window or words[token] == words[token - 1] or offsets[token - 1][1] != character:
+    for token in range(len(ids) - 1, 0, -1):
+        begin, end_before = encoding.token_to_chars(token)[0], encoding.token_to_chars(token - 1)[1]
+        if begin > window or begin != end_before or encoding.token_to_word(token) == encoding.token_to_word(token - 1):
             continue
-        if encode(part[character:]).ids == encoding.ids[token:]:
-            return token, character
+        if encode(part[begin:]).ids == ids[token:]:
+            return token, begin
         tried += 1
         if tried == _CUTS_TRIED:
             return None

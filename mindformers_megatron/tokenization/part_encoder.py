@@ -177,7 +177,8 @@ class PartEncoder:
             try:
                 ids, lengths = self._engine.encode(flat)
             except Exception as error:  # tokenizers raises nothing more precise
-                raise DataError(f"{part.path}, {_span(rows)}: the tokenizer failed: {error}") from None
+                reason = str(error).partition("\n")[0]
+                raise DataError(f"{part.path}, {_span(rows)}: the tokenizer failed: {reason}") from None
             documents = assemble(ids, lengths, np.fromiter(map(len, texts), np.int64, len(texts)), self._job.eod)
             self._check_lengths(part, rows, documents)
             writer.add(key, documents)

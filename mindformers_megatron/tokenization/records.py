@@ -46,12 +46,7 @@ class Record:
     def meta(self) -> str | None:
         """The record's ``meta`` object as JSON, if it has one that says anything."""
         value = self.fields.get("meta")
-        if not isinstance(value, dict) or not value:
-            return None
-        try:
-            return orjson.dumps(value).decode()
-        except orjson.JSONEncodeError:  # integers beyond 64 bits, lone surrogates
-            return json.dumps(value)
+        return meta_json(value) if isinstance(value, dict) and value else None
 
     @property
     def source(self) -> str | None:
@@ -87,6 +82,14 @@ def parse_record(line: bytes, keys: Sequence[str]) -> Record:
         for key, found in zip(keys, texts, strict=True):
             _refuse_lone_surrogates(found, key)
     return Record(fields, texts)
+
+
+def meta_json(meta: dict[str, Any]) -> str:
+    """The JSON text under which a record's ``meta`` is kept."""
+    try:
+        return orjson.dumps(meta).decode()
+    except orjson.JSONEncodeError:  # integers beyond 64 bits, lone surrogates
+        return json.dumps(meta)
 
 
 def _texts_of(fields: dict[str, Any], key: str) -> list[str]:

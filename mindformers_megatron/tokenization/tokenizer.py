@@ -157,7 +157,8 @@ def _open_sentencepiece(spec: TokenizerSpec, model: Path) -> Tokenizer:
     try:
         processor: Any = sentencepiece.SentencePieceProcessor(model_file=str(model))
     except (OSError, RuntimeError) as error:
-        raise DataError(f"{model}: is no SentencePiece model: {str(error).splitlines()[0]}") from None
+        reason = str(error).partition("\n")[0]
+        raise DataError(f"{model}: is no SentencePiece model: {reason}") from None
     size: int = processor.get_piece_size()
 
     def id_of(token: str) -> int | None:

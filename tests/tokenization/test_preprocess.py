@@ -4,7 +4,7 @@ import hashlib
 import json
 import multiprocessing
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from conftest import WriteLines
 
 from mindformers_megatron.errors import ConfigError, DataError
 from mindformers_megatron.format.metadata import read_metadata
@@ -20,6 +19,8 @@ from mindformers_megatron.format.reader import IndexedDataset
 from mindformers_megatron.format.writer import IndexedDatasetWriter
 from mindformers_megatron.tokenization.preprocess import PreprocessReport, PreprocessSpec, preprocess
 from mindformers_megatron.tokenization.tokenizer import TokenizerSpec, open_tokenizer
+
+WriteLines = Callable[..., Path]
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "preprocess"
 TOKENIZER = TokenizerSpec(path=GOLDEN / "tokenizer")

@@ -109,6 +109,25 @@ def test_an_interrupt_ends_it_at_once_and_leaves_nothing(tmp_path: Path) -> None
     assert [path.name for path in tmp_path.iterdir()] == ["long.jsonl"]
 
 
+def test_a_killed_run_leaves_nothing_readable_and_the_same_command_starts_over(tmp_path: Path) -> None:
+    (tmp_path / "long.jsonl").write_bytes((GOLDEN / "input.jsonl").read_bytes() * 20)
+    command = [*TOOL, "--input", "long.jsonl", "--tokenizer", str(GOLDEN / "tokenizer"), "--output-prefix", "out",
+               "--workers", "2", "--log-interval", "1"]  # fmt: skip
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("tokenizing: ")
+    process.kill()
+    # Read to the end, which comes when the last worker is gone too.
+    assert "Traceback" not in process.stderr.read()
+    process.wait()
+    assert not (tmp_path / "out_text_document.bin").exists()
+    assert not (tmp_path / "out_text_document.idx").exists()
+    assert run(*command, cwd=tmp_path).returncode == 0
+    assert (tmp_path / "out_text_document.bin").read_bytes() == 20 * (GOLDEN / "plain_text_document.bin").read_bytes()
+    suffixes = ("bin", "docs.parquet", "idx", "md5", "metadata.json")
+    assert {path.name for path in tmp_path.iterdir()} == {"long.jsonl", *(f"out_text_document.{s}" for s in suffixes)}
+
+
 MEGATRON = {
     "2026": "--tokenizer-type HuggingFaceTokenizer --tokenizer-model {tokenizer} --append-eod "
     "--tokenizer-hf-no-include-special-tokens --workers 2 --partitions 2 --keep-sequential-samples "
