@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, get_args
 
-from mindformers_megatron.errors import ConfigError
+from mindformers_megatron.errors import ConfigError, unknown_option
 from mindformers_megatron.sampling.columns import DEFAULT_COLUMNS
 from mindformers_megatron.sampling.resume import OnChange
-from mindformers_megatron.sampling.spec import PlanSpec, unknown_option
+from mindformers_megatron.sampling.spec import PlanSpec
 
 logger = logging.getLogger(__name__)
 

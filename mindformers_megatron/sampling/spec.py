@@ -1,12 +1,11 @@
 """What a plan is asked to be: every option, checked when it is set, before a file is opened."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from os import PathLike, fspath
 from typing import Any, Literal, get_args
 
-from mindformers_megatron.errors import ConfigError
+from mindformers_megatron.errors import ConfigError, unknown_option
 from mindformers_megatron.sampling.columns import COLUMNS, DEFAULT_COLUMNS, ColumnOptions, LossMask
 from mindformers_megatron.sampling.schedule import Skips, check_skips
 from mindformers_megatron.sampling.shares import WeightBy, check_weights
@@ -197,13 +196,6 @@ _ONLY_OTHER_ORDERS: Mapping[str, tuple[str, ...]] = {
     "document": (*_MEGATRON_ONLY, *_STREAM_ONLY),
     "megatron": (*_STREAM_ONLY, *_SCHEDULED),
 }
-
-
-def unknown_option(name: str, known: Mapping[str, Any] | Sequence[str]) -> str:
-    """The message for an option that does not exist, with the one that was probably meant."""
-    near = difflib.get_close_matches(name, list(known), n=1)
-    hint = f"did you mean {near[0]}?" if near else f"known options: {', '.join(known)}"
-    return f"unknown option {name!r}; {hint}"
 
 
 def _whole(name: str, value: object, *, least: int) -> None:

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mindformers_megatron.errors import ConfigError
-from mindformers_megatron.sampling.spec import unknown_option
+from mindformers_megatron.errors import ConfigError, unknown_option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
