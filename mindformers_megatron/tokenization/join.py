@@ -43,9 +43,10 @@ class Joiner:
         self._tokens = [0] * len(prefixes)
         with ExitStack() as stack:
             self._writers = [stack.enter_context(IndexedDatasetWriter(prefix, dtype, md5=True)) for prefix in prefixes]
-            self._docs = [DocsWriter(prefix) for prefix in prefixes]
-            for docs in self._docs:
-                stack.callback(docs.abort)
+            self._docs: list[DocsWriter] = []
+            for prefix in prefixes:
+                self._docs.append(DocsWriter(prefix))
+                stack.callback(self._docs[-1].abort)
             self._rejects = StagedFile(rejects_path, exclusive=True)
             stack.callback(self._rejects.discard)
             self._stack = stack.pop_all()
@@ -123,11 +124,12 @@ class Joiner:
             self._rejects.file.write(orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE))
             seen += 1
             if self._rejects_allowed is not None and seen > self._rejects_allowed:
+                if self._rejects_allowed:
+                    self._rejects.commit()
                 raise DataError(self._verdict(path, line, reject))
 
     def _verdict(self, path: Path, line: int, reject: Reject) -> str:
         place = f"{path}, line {line:,} (byte {reject.byte_offset:,}): {reject.reason}"
         if self._rejects_allowed == 0:
             return f"{place}; mend it, or pass --on-error skip to leave such lines out"
-        self._rejects.commit()
         return f"{place}; --on-error allows {self._rejects_allowed} bad lines, and all are in {self._rejects_path}"

@@ -16,6 +16,8 @@ from mindformers_megatron.tokenization.parts import Part, read_lines
 from mindformers_megatron.tokenization.records import Record, RecordError, parse_record
 from mindformers_megatron.tokenization.tokenizer import TokenizerSpec, open_tokenizer
 
+OTHER_SOURCES = "(others)"
+_MOST_SOURCES = 1000
 _RAW_CHARACTERS = 200
 _MAX_SEQUENCE_TOKENS = 2**31 - 1
 
@@ -68,14 +70,18 @@ class Counts:
     tokens_of: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: "Counts") -> None:
-        """Adds another's counts to these."""
+        """Adds another's counts to these. Sources beyond the first thousand are counted as one."""
         self.lines += other.lines
         self.blanks += other.blanks
         self.rejects += other.rejects
         self.documents += other.documents
         self.tokens += other.tokens
-        self.documents_of.update(other.documents_of)
-        self.tokens_of.update(other.tokens_of)
+        for source, documents in other.documents_of.items():
+            # Where each record names a source of its own, counting them all would take memory without end.
+            known = source in self.documents_of or len(self.documents_of) < _MOST_SOURCES
+            kept = source if known else OTHER_SOURCES
+            self.documents_of[kept] += documents
+            self.tokens_of[kept] += other.tokens_of[source]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """One part, in this process."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,14 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from mindformers_megatron.errors import DataError
-from mindformers_megatron.tokenization.part_encoder import Advance, EncodedPart, EncodingJob, PartEncoder
+from mindformers_megatron.tokenization.part_encoder import (
+    OTHER_SOURCES,
+    Advance,
+    Counts,
+    EncodedPart,
+    EncodingJob,
+    PartEncoder,
+)
 from mindformers_megatron.tokenization.part_files import PartFiles, clear_folder
 from mindformers_megatron.tokenization.parts import Part
 from mindformers_megatron.tokenization.tokenizer import TokenizerSpec
@@ -60,6 +68,17 @@ def test_a_part_is_the_same_however_it_is_batched(batch_bytes: int, job: Encodin
     assert sum(notice.bytes for notice in notices) == path.stat().st_size
     files.remove(1)
     assert list(job.folder.iterdir()) == []
+
+
+def test_a_source_for_each_document_does_not_fill_the_memory() -> None:
+    total = Counts()
+    for first in range(0, 3000, 300):
+        names = [f"https://{number}" for number in range(first, first + 300)]
+        total.add(Counts(documents=300, tokens=600, documents_of=Counter(names), tokens_of=Counter(names + names)))
+    assert len(total.documents_of) == 1001
+    assert (total.documents_of["https://999"], total.documents_of[OTHER_SOURCES]) == (1, 2000)
+    assert (total.documents, sum(total.documents_of.values())) == (3000, 3000)
+    assert (total.tokens, sum(total.tokens_of.values())) == (6000, 6000)
 
 
 def test_a_text_that_the_tokenizer_cannot_encode_is_named(job: EncodingJob, write_lines: WriteLines) -> None:
