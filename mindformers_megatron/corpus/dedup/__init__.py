@@ -1,0 +1,1 @@
+"""Which documents say what another one says already."""
