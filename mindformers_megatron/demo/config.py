@@ -70,4 +70,3 @@ def write_config(run: RunFiles, schedule: Schedule, pairs: Mapping[str, str], vo
     # JSON is YAML: whatever a path holds, it is quoted right.
     text = template.substitute({name: json.dumps(value, ensure_ascii=False) for name, value in values.items()})
     write_atomically(run.config, text.encode())
-    run.checkpoints.mkdir(parents=True)

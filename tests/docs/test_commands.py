@@ -1,0 +1,74 @@
+"""What the README and the guides tell people to type does what they say, in the order in which it is read."""
+
+import os
+import subprocess
+import sys
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from mindformers_megatron.demo.collect import collect, write_jsonl
+from mindformers_megatron.demo.tokenizer import train_tokenizer
+
+from .guides import ENGLISH, ROOT, blocks
+
+DOCS = ROOT / "docs"
+TEXTS = 300
+
+
+@pytest.fixture
+def workplace(tmp_path: Path) -> Path:
+    """A folder like a clone of this project after ``make demo``, with less text."""
+    for name in ("configs", "tools"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "demo" / "text").mkdir(parents=True)
+    learned = []
+    for name in ("prose", "code", "manuals"):
+        texts = list(islice(collect(name), TEXTS if name == "prose" else TEXTS // 20))
+        write_jsonl(texts, name, tmp_path / "demo" / "text" / f"{name}.jsonl")
+        learned += [text.text for text in texts]
+    train_tokenizer(learned, 4096, tmp_path / "demo" / "tokenizer")
+    return tmp_path
+
+
+def follow(guide: Path, folder: Path) -> str:
+    """Does what a guide says; returns what its commands printed."""
+    printed = []
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    for block in blocks(guide):
+        if block.file is not None:
+            (folder / block.file).write_text(block.text, encoding="utf-8")
+        if block.kind != "bash" or block.reason is not None:
+            continue
+        command = ["bash", "-euo", "pipefail", "-c", block.text]
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, f"{guide.name}:\n{block.text}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+        printed.append(done.stdout + done.stderr)
+    return "".join(printed)
+
+
+def test_preparing_corpora(workplace: Path) -> None:
+    printed = follow(DOCS / "prepare.md", workplace)
+    assert (workplace / "data" / "prose_text_document.idx").is_file()
+    assert "bad lines skipped" in printed
+
+
+@pytest.mark.train
+def test_the_whole_way_in_the_readme(workplace: Path) -> None:
+    printed = follow(ROOT / "README.md", workplace)
+    assert "data goes on at sample 80, step 20" in printed
+
+
+@pytest.mark.train
+def test_preparing_training_and_resuming(workplace: Path) -> None:
+    follow(DOCS / "prepare.md", workplace)
+    trained = follow(DOCS / "train.md", workplace)
+    assert "data plan" in trained
+    resumed = follow(DOCS / "resume.md", workplace)
+    assert "data goes on at sample 80, step 20" in resumed
+
+
+def test_commands_that_are_not_run_here_say_why() -> None:
+    reasons = {block.reason for guide in ENGLISH for block in blocks(guide) if block.reason is not None}
+    assert reasons <= {"this test is part of it", "needs two ranks", "needs the network"}
