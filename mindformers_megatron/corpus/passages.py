@@ -11,7 +11,16 @@ _BLANK_LINES = re.compile(r"(\n(?:[^\S\n]*\n)+)")
 
 def split_passages(text: str, unit: Unit) -> list[str]:
     """Returns the lines of a text, or its paragraphs: what stands between blank lines."""
-    return _split(text, unit)[::2]
+    return [passage for passage, _ in split_with_gaps(text, unit)]
+
+
+def split_with_gaps(text: str, unit: Unit) -> list[tuple[str, str]]:
+    """Returns lines or paragraphs, each with the line ends between it and the next one."""
+    if unit == "line":
+        *lines, last = text.split("\n")
+        return [*((line, "\n") for line in lines), (last, "")]
+    pieces = [*_BLANK_LINES.split(text), ""]
+    return [*zip(pieces[::2], pieces[1::2], strict=True)]
 
 
 def remove_passages(text: str, numbers: Collection[int], unit: Unit) -> str:
@@ -24,16 +33,6 @@ def remove_passages(text: str, numbers: Collection[int], unit: Unit) -> str:
         numbers: places in ``split_passages(text, unit)``.
         unit: line or paragraph.
     """
-    pieces = _split(text, unit)
-    left = [place for place in range(0, len(pieces), 2) if place // 2 not in numbers]
-    return "".join(pieces[place] + pieces[place + 1] for place in left[:-1]) + "".join(pieces[p] for p in left[-1:])
-
-
-def _split(text: str, unit: Unit) -> list[str]:
-    """Passages at even places, what separates them at odd ones."""
-    if unit == "paragraph":
-        return _BLANK_LINES.split(text)
-    lines = text.split("\n")
-    pieces = ["\n"] * (2 * len(lines) - 1)
-    pieces[::2] = lines
-    return pieces
+    left = [piece for number, piece in enumerate(split_with_gaps(text, unit)) if number not in numbers]
+    *pieces, (last, _) = left or [("", "")]
+    return "".join(passage + gap for passage, gap in pieces) + last

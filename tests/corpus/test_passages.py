@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindformers_megatron.corpus.dedup.passages import remove_passages, split_passages
+from mindformers_megatron.corpus.passages import remove_passages, split_passages
 
 lines_of_text = st.lists(st.sampled_from(["", " ", "a", "bb", "  c"]), max_size=12).map("\n".join)
 

@@ -1,0 +1,1 @@
+"""Evaluation texts found in training texts, and taken out of them."""
