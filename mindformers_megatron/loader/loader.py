@@ -50,13 +50,19 @@ class BlendedMegatronDataLoader(GeneratorDataset):  # type: ignore[misc]
         self.shard = Shard.of(self.options.shard_id, self.options.num_shards)
         self.cursor = Cursor()
         plan = self._open(self.options)
-        rows_per_step, workers = self.options.rows_per_step, self.options.num_parallel_workers
-        self.steps_per_epoch = steps_per_epoch(plan.num_samples, self.shard, rows_per_step)
+        asked = self.options.plan.num_samples
+        if asked is not None and asked < self.global_batch_size:
+            raise ConfigError(
+                f"num_samples is {asked}, fewer than one global batch of {self.global_batch_size} "
+                f"({self.options.rows_per_step} rows on {self.shard.ranks} ranks); expected the samples of an epoch"
+            )
+        workers = self.options.num_parallel_workers
+        self.steps_per_epoch = steps_per_epoch(plan.num_samples, self.global_batch_size)
         processes = workers if self.options.python_multiprocessing else 1
         super().__init__(
             SampleSource(plan, stride=self.shard.ranks * processes, readers=workers),
             column_names=list(plan.spec.columns),
-            sampler=StreamSampler(self.shard, self.steps_per_epoch * rows_per_step),
+            sampler=StreamSampler(self.shard, self.steps_per_epoch * self.options.rows_per_step),
             num_parallel_workers=workers,
             python_multiprocessing=self.options.python_multiprocessing,
         )

@@ -18,6 +18,9 @@ Config = dict[str, Any]
 LOADERS = ("BlendedMegatronDataLoader", "MegatronIndexedDataset")
 DATASETS = ("train_dataset", "eval_dataset")
 BASE = "base_config"
+# MindFormers takes the modes by number or by name.
+DATA_PARALLEL = (0, "data_parallel")
+SEMI_AUTO = (1, 2, "semi_auto_parallel", "auto_parallel")
 
 
 def read_config(path: Path, overrides: Sequence[str] = ()) -> Config:
@@ -69,14 +72,15 @@ def complete(config: Config) -> None:
         dataset.setdefault("drop_remainder", True)
         config.setdefault(f"{name}_task", {"type": "CausalLanguageModelDataset"})
     if "train_dataset" in loaders:
-        callbacks = config.setdefault("callbacks", [])
+        callbacks = config["callbacks"] = config.get("callbacks") or []
         if not any(callback.get("type") == "MegatronDataState" for callback in callbacks):
             callbacks.append({"type": "MegatronDataState"})
         micro_batch_size = loaders["train_dataset"].get("micro_batch_size")
         if micro_batch_size:
-            config.setdefault("runner_config", {}).setdefault("batch_size", micro_batch_size)
-        parallel = config.setdefault("parallel", {})
-        if parallel.get("parallel_mode") in (1, 2) and not parallel.get("full_batch", False):
+            runner = config["runner_config"] = config.get("runner_config") or {}
+            runner.setdefault("batch_size", micro_batch_size)
+        parallel = config["parallel"] = config.get("parallel") or {}
+        if parallel.get("parallel_mode") in SEMI_AUTO and not parallel.get("full_batch", False):
             columns = config["train_dataset"]["input_columns"]
             parallel.setdefault("dataset_strategy", dataset_strategy(columns, config.get("parallel_config") or {}))
 
@@ -111,7 +115,7 @@ def runs_on_cpu(config: Config) -> bool:
 def is_data_parallel(config: Config) -> bool:
     """Whether each rank holds the whole model, and saves it in a file of its own."""
     parallel = config.get("parallel") or {}
-    return bool(config.get("use_parallel")) and parallel.get("parallel_mode") == 0 and not config.get("checkpoint")
+    return bool(config.get("use_parallel")) and parallel.get("parallel_mode") in DATA_PARALLEL and not config.get("checkpoint")
 
 
 def our_loaders(config: Config) -> Iterator[tuple[str, Config]]:

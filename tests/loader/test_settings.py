@@ -1,0 +1,128 @@
+"""What ``mfm train`` reads from a YAML, fills in, and refuses before MindFormers builds anything."""
+
+from copy import deepcopy
+
+import pytest
+import yaml
+
+from mindformers_megatron.errors import ConfigError, DataError
+
+pytestmark = pytest.mark.train
+
+CPU = {"context": {"device_target": "CPU"}, "runner_config": {"sink_mode": False, "epochs": 1}, "run_mode": "train"}
+
+
+def settings():
+    from mindformers_megatron.loader import settings
+
+    return settings
+
+
+@pytest.fixture
+def run(blend):
+    """The least that a training needs to say about its data."""
+    return {**deepcopy(CPU), "train_dataset": {"data_loader": {"type": "BlendedMegatronDataLoader", **blend}}}
+
+
+def completed(config):
+    settings().complete(config)
+    return config
+
+
+def read(tmp_path, content, *overrides):
+    path = tmp_path / "run.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return settings().read_config(path, overrides)
+
+
+def test_overrides_reach_into_mappings_and_lists_and_their_values_are_yaml(tmp_path):
+    content = {"a": {"b": 1}, "callbacks": [{"type": "A"}, {"type": "B"}]}
+    config = read(tmp_path, content, "a.b=[1, x]", "callbacks.1.steps=5", "new.deep.flag=False", "empty=")
+    assert config == {
+        "a": {"b": [1, "x"]},
+        "callbacks": [{"type": "A"}, {"type": "B", "steps": 5}],
+        "new": {"deep": {"flag": False}},
+        "empty": None,
+    }
+
+
+@pytest.mark.parametrize("override", ["a", "=3", "callbacks.2.type=A", "callbacks.x=A", "a=[1", "callbacks.-1=A"])
+def test_an_override_that_has_no_place_is_refused(tmp_path, override):
+    with pytest.raises(ConfigError, match="override") as caught:
+        read(tmp_path, {"a": 1, "callbacks": [{"type": "A"}]}, override)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"a: [", b"- 1", b"", b"\xff\xfe\x00"])
+def test_a_file_that_is_no_mapping_in_yaml_is_one_line(tmp_path, content):
+    path = tmp_path / "run.yaml"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"run\.yaml") as caught:
+        settings().read_config(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_mindformers_needs_and_the_yaml_leaves_out_is_filled_in(run):
+    config = completed(run)
+    columns = ["input_ids", "labels", "loss_mask", "position_ids"]
+    assert config["train_dataset"]["input_columns"] == config["train_dataset"]["construct_args_key"] == columns
+    assert config["train_dataset"]["drop_remainder"] is True
+    assert config["train_dataset_task"] == {"type": "CausalLanguageModelDataset"}
+    assert config["callbacks"] == [{"type": "MegatronDataState"}]
+
+
+def test_what_the_yaml_says_is_left_alone(run):
+    run["train_dataset"] |= {"input_columns": ["input_ids", "labels"], "drop_remainder": False, "prefetch_size": 3}
+    run["callbacks"] = [{"type": "MegatronDataState", "mine": True}]
+    run["runner_config"]["batch_size"] = 4
+    run["train_dataset"]["data_loader"] |= {"prefetch_size": 16, "micro_batch_size": 2}
+    config = completed(run)
+    assert config["train_dataset"]["construct_args_key"] == ["input_ids", "labels"]
+    assert (config["train_dataset"]["drop_remainder"], config["train_dataset"]["prefetch_size"]) == (False, 3)
+    assert config["callbacks"] == [{"type": "MegatronDataState", "mine": True}]
+    assert config["runner_config"]["batch_size"] == 4
+
+
+def test_options_of_the_data_loader_do_what_they_say_although_mindformers_reads_them_elsewhere(run, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    run["train_dataset"]["data_loader"] |= {"num_parallel_workers": 8, "prefetch_size": 16, "micro_batch_size": 2}
+    config = completed(run)
+    assert (config["train_dataset"]["num_parallel_workers"], config["train_dataset"]["prefetch_size"]) == (2, 16)
+    assert config["runner_config"]["batch_size"] == 2
+
+
+def test_columns_are_cut_by_data_parallel_where_the_mode_asks_for_a_strategy(run):
+    run |= {"parallel": {"parallel_mode": 1, "full_batch": False}, "parallel_config": {"data_parallel": 4}}
+    run["train_dataset"]["data_loader"]["create_attention_mask"] = True
+    assert completed(run)["parallel"]["dataset_strategy"] == [[4, 1]] * 4 + [[4, 1, 1, 1]]
+
+
+def test_a_run_without_our_datasets_is_left_as_it_is():
+    config = {**deepcopy(CPU), "train_dataset": {"data_loader": {"type": "MindDataset"}}, "callbacks": None}
+    assert completed(deepcopy(config)) == config
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"dataset_dir": ["/nowhere/wiki.bin"] * 1, "dataset_weights": None}, "train_dataset.data_loader: .*wiki"),
+        ({"dataset_weights": [1, 2]}, "train_dataset.data_loader: .*2 entries for 3 corpora"),
+        ({"seq_len": 3}, "did you mean seq_length"),
+        ({"max_epochs": 0.001}, "max_epochs"),
+    ],
+)
+def test_bad_data_is_refused_before_anything_is_built(run, change, message):
+    run["train_dataset"]["data_loader"] |= change
+    with pytest.raises((ConfigError, DataError), match=message) as caught:
+        settings().complete(run)
+        settings().check(run)
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_that_cannot_work_are_refused(run):
+    with pytest.raises(ConfigError, match="run_mode is 'predict'"):
+        settings().check({**run, "run_mode": "predict"})
+    with pytest.raises(ConfigError, match="sink_mode must be False on CPU"):
+        settings().check({**run, "runner_config": {}})
+    settings().check({**run, "runner_config": {}, "context": {"device_target": "Ascend"}})
+    settings().check(run)

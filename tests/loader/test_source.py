@@ -1,0 +1,65 @@
+"""What the source returns depends on the number asked for, and on nothing that was asked before."""
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mindformers_megatron.sampling.plan import SamplePlan
+
+pytestmark = pytest.mark.train
+
+
+@pytest.fixture(scope="module")
+def plan(corpora):
+    return SamplePlan.build(
+        corpora, seq_length=32, columns=["input_ids", "labels", "loss_mask", "position_ids", "actual_seq_len"]
+    )
+
+
+def source_of(plan, **options):
+    from mindformers_megatron.loader.source import SampleSource
+
+    return SampleSource(plan, **options)
+
+
+def check(source, plan, samples):
+    for sample in samples:
+        expected = plan.read(np.array([sample]))
+        for name, column in zip(plan.spec.columns, source[sample], strict=True):
+            np.testing.assert_array_equal(column, expected[name][0])
+
+
+@settings(max_examples=30, deadline=None)
+@given(samples=st.lists(st.integers(0, 10_000), min_size=1, max_size=20), stride=st.integers(1, 5))
+def test_any_row_in_any_order_is_the_plans_own(plan, samples, stride):
+    check(source_of(plan, stride=stride), plan, samples)
+
+
+def test_it_goes_on_behind_an_epoch(plan):
+    check(source_of(plan), plan, [len(plan) - 1, len(plan), 1000 * len(plan)])
+
+
+def test_threads_that_read_at_once_get_the_same_rows(plan):
+    source = source_of(plan, stride=3, readers=4)
+    with ThreadPoolExecutor(4) as pool:
+        rows = list(pool.map(lambda sample: source[sample], range(600)))
+    expected = plan.read(np.arange(600))
+    np.testing.assert_array_equal([row[0] for row in rows], expected["input_ids"])
+
+
+def test_a_copy_for_another_process_has_the_same_rows(plan):
+    source = source_of(plan)
+    before = source[7]
+    check(pickle.loads(pickle.dumps(source)), plan, [7, 8])
+    np.testing.assert_array_equal(before[0], source[7][0])
+
+
+def test_its_memory_is_bounded_where_rows_are_large(corpora):
+    plan = SamplePlan.build(corpora, seq_length=2048, columns=["input_ids", "attention_mask"])
+    row = source_of(plan)[3]
+    assert row[1].shape == (1, 2048, 2048)
+    np.testing.assert_array_equal(row[1][0], np.triu(np.ones((2048, 2048), np.int32), 1))
