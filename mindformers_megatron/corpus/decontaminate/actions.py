@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from mindformers_megatron.corpus.decontaminate.ngram_index import Hits
+from mindformers_megatron.corpus.decontaminate.ngram_index import Hits, unique_pairs
 from mindformers_megatron.corpus.decontaminate.spans import Spans, document_spans
 from mindformers_megatron.errors import ConfigError
 
@@ -55,7 +55,7 @@ def counted_hits(hits: Hits, options: ContaminationOptions) -> Hits:
     """
     if options.min_ngrams == 1:
         return hits
-    different = np.unique(np.stack((hits.documents, hits.ngrams)), axis=1)[0]
+    different = unique_pairs(hits.documents, hits.ngrams)[0]
     documents, counts = np.unique(different, return_counts=True)
     return hits.chosen(np.isin(hits.documents, documents[counts >= options.min_ngrams]))
 

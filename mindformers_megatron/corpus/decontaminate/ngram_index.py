@@ -146,7 +146,7 @@ class NgramIndex:
 
     def _own(self, owners: npt.NDArray[np.int64]) -> tuple[I64, I64]:
         """The items of each n-gram, one after the other."""
-        ngrams, items = np.unique(owners, axis=1)
+        ngrams, items = unique_pairs(*owners)
         place = np.arange(ngrams.size) - np.searchsorted(ngrams, ngrams)
         ngrams, items = ngrams[place < _MOST_ITEMS], items[place < _MOST_ITEMS]
         return np.searchsorted(ngrams, np.arange(self.num_ngrams + 1)), items
@@ -173,6 +173,14 @@ class NgramIndex:
         return found
 
 
+def unique_pairs(first: I64, second: I64) -> tuple[I64, I64]:
+    """Returns the different pairs of two arrays, ascending."""
+    order = np.lexsort((second, first))
+    first, second = first[order], second[order]
+    new = np.append(True, (first[1:] != first[:-1]) | (second[1:] != second[:-1]))[: first.size]
+    return first[new], second[new]
+
+
 def _make_table(words: Words, n: int, hashes: U64, places: I64, first: int) -> tuple[_Table, I64]:
     """The different n-grams among some, and the number of each."""
     order = np.argsort(hashes, kind="stable")
@@ -184,7 +192,9 @@ def _make_table(words: Words, n: int, hashes: U64, places: I64, first: int) -> t
         is_head = np.append(True, hashes[order[1:]] != hashes[order[:-1]])
         head = order[is_head]
         mine = np.cumsum(is_head) - 1
-        same = same_ngrams(words, places[order], words, places[head[mine]], n)
+        same = is_head.copy()
+        rest = np.flatnonzero(~is_head)
+        same[rest] = same_ngrams(words, places[order[rest]], words, places[head[mine[rest]]], n)
         groups[order[same]] = mine[same] + count
         heads.append(head)
         count += head.size

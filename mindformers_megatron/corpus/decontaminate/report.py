@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mindformers_megatron.corpus.decontaminate.ngram_index import Hits, NgramIndex
+from mindformers_megatron.corpus.decontaminate.ngram_index import Hits, NgramIndex, unique_pairs
 from mindformers_megatron.corpus.decontaminate.spans import Spans
 from mindformers_megatron.format.atomic import open_atomically
 
@@ -44,9 +44,9 @@ class Counts:
 
 def count_hits(hits: Hits, index: NgramIndex) -> Counts:
     """Returns the counts of whole documents, a shard's for example."""
-    ngrams = np.unique(np.stack((hits.documents, hits.ngrams)), axis=1)[1]
+    ngrams = unique_pairs(hits.documents, hits.ngrams)[1]
     rows, items = index.items_of(hits.ngrams)
-    items, documents = np.unique(np.stack((items, hits.documents[rows])), axis=1)
+    items, documents = unique_pairs(items, hits.documents[rows])
     place = np.arange(items.size) - np.searchsorted(items, items)
     examples = np.full((len(index.items), _EXAMPLES), -1, dtype=np.int64)
     shown = place < _EXAMPLES

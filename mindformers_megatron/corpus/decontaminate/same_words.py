@@ -18,9 +18,10 @@ def same_ngrams(left: Words, left_words: I64, right: Words, right_words: I64, n:
         n: words in each n-gram, 1 or more.
     """
     same = np.ones(left_words.size, dtype=np.bool_)
-    for place in range(n):
-        rows = np.flatnonzero(same)
+    rows = np.arange(left_words.size)
+    for place in range(n if rows.size else 0):
         same[rows] = _same_words(left, left_words[rows] + place, right, right_words[rows] + place)
+        rows = rows[same[rows]]
     return same
 
 
