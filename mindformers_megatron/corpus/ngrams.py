@@ -1,9 +1,9 @@
 """Hashes of every n words in a row."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from mindformers_megatron.corpus.words import I64, U64, Words, mix
 
@@ -29,11 +29,33 @@ class Ngrams:
 
 def find_ngrams(words: Words, n: int) -> Ngrams:
     """Returns every n-gram that lies within one text; a text of fewer than ``n`` words has none."""
+    return next(find_ngrams_of(words, [n]))
+
+
+def find_ngrams_of(words: Words, lengths: Sequence[int]) -> Iterator[Ngrams]:
+    """Yields the n-grams of several lengths, ascending, for little more than those of the largest cost alone.
+
+    Args:
+        words: of some texts.
+        lengths: each 1 or more.
+    """
     sizes = np.diff(words.offsets)
-    offsets = np.zeros(words.offsets.size, dtype=np.int64)
-    np.cumsum(np.maximum(sizes - (n - 1), 0), out=offsets[1:])
-    first_words = np.flatnonzero(_inside(words, n))
-    return Ngrams(n, offsets, first_words, _combine(words.hashes, n)[first_words])
+    hashes = words.hashes.copy()
+    inside = np.ones(hashes.size, dtype=np.bool_)
+    for n in range(1, max(lengths) + 1):
+        if n > 1:
+            count = max(words.hashes.size - n + 1, 0)
+            hashes, inside = hashes[:count], inside[:count]
+            hashes *= _BASE
+            hashes += words.hashes[n - 1 :]
+            # So many words before the end of its text, an n-gram would reach into the next one.
+            crossing = words.offsets[1:-1] - (n - 1)
+            inside[crossing[(crossing >= 0) & (crossing < count)]] = False
+        if n in lengths:
+            offsets = np.zeros(words.offsets.size, dtype=np.int64)
+            np.cumsum(np.maximum(sizes - (n - 1), 0), out=offsets[1:])
+            first_words = np.flatnonzero(inside)
+            yield Ngrams(n, offsets, first_words, mix(hashes[first_words]))
 
 
 def whole_hashes(words: Words, texts: I64) -> U64:
@@ -51,22 +73,3 @@ def whole_hashes(words: Words, texts: I64) -> U64:
         hashes[active] = hashes[active] * _BASE + words.hashes[place[active]]
         place += 1
     return mix(hashes)
-
-
-def _combine(hashes: U64, n: int) -> U64:
-    """The hash of the n words from each word on; only as many as there are n words for."""
-    count = max(hashes.size - n + 1, 0)
-    combined = hashes[:count].copy()
-    for place in range(1, n):
-        combined *= _BASE
-        combined += hashes[place : place + count]
-    return mix(combined)
-
-
-def _inside(words: Words, n: int) -> npt.NDArray[np.bool_]:
-    """Whether the n words from each word on belong to one text."""
-    inside = np.ones(max(words.hashes.size - n + 1, 0), dtype=np.bool_)
-    for back in range(1, n):
-        crossing = words.offsets[1:-1] - back
-        inside[crossing[(crossing >= 0) & (crossing < inside.size)]] = False
-    return inside

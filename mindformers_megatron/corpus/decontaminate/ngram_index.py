@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from mindformers_megatron.corpus.decontaminate.evaluation import EvaluationItem
 from mindformers_megatron.corpus.decontaminate.same_words import same_ngrams
-from mindformers_megatron.corpus.ngrams import find_ngrams, whole_hashes
+from mindformers_megatron.corpus.ngrams import find_ngrams, find_ngrams_of, whole_hashes
 from mindformers_megatron.corpus.words import I64, U64, Words, batches, split_words
 from mindformers_megatron.errors import ConfigError
 
@@ -153,9 +153,11 @@ class NgramIndex:
 
     def _find_in_batch(self, texts: Sequence[str], first_document: int) -> list[Hits]:
         words = split_words(texts)
-        found = []
-        for table in self._tables:
-            grams = find_ngrams(words, table.n)
+        found: list[Hits] = []
+        if not self._tables:
+            return found
+        lengths = [table.n for table in self._tables]
+        for table, grams in zip(self._tables, find_ngrams_of(words, lengths), strict=True):
             rows, numbers = _look_up(table, grams.hashes)
             places = grams.first_words[rows]
             same = same_ngrams(words, places, self._words, table.words[numbers], table.n)
