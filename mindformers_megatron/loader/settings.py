@@ -115,7 +115,11 @@ def runs_on_cpu(config: Config) -> bool:
 def is_data_parallel(config: Config) -> bool:
     """Whether each rank holds the whole model, and saves it in a file of its own."""
     parallel = config.get("parallel") or {}
-    return bool(config.get("use_parallel")) and parallel.get("parallel_mode") in DATA_PARALLEL and not config.get("checkpoint")
+    return (
+        bool(config.get("use_parallel"))
+        and parallel.get("parallel_mode") in DATA_PARALLEL
+        and not config.get("checkpoint")
+    )
 
 
 def our_loaders(config: Config) -> Iterator[tuple[str, Config]]:

@@ -1,11 +1,15 @@
 """The random-access source behind MindSpore's pipeline: sample number in, one row out.
 
 MindSpore asks for single rows, but a row alone costs many times what it costs among others: a block of rows is computed
-at once and handed out as views. The blocks are a memo and nothing else: what is returned depends on the number only.
+at once and handed out as views. While one block is handed out in order, a thread computes the next: NumPy and MindSpore
+both spend most of their time outside the interpreter's lock. The blocks are a memo and nothing else: what is returned
+depends on the number only.
 """
 
+import os
 import threading
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -14,13 +18,14 @@ import numpy.typing as npt
 from mindformers_megatron.sampling.plan import SamplePlan
 
 Row = tuple[npt.NDArray[np.int32], ...]
+Block = tuple[int, int]
 
 BLOCK_ROWS = 128
 BLOCK_BYTES = 16 * 2**20
 
 
 class SampleSource(Sequence[Row]):
-    """The rows of a plan, for ``GeneratorDataset``: thread-safe, and picklable for worker processes.
+    """The rows of a plan, for ``GeneratorDataset``: safe between threads, in forked processes, and when pickled.
 
     Attributes:
         plan: Where the samples come from.
@@ -38,15 +43,14 @@ class SampleSource(Sequence[Row]):
         """
         self.plan = plan
         self.stride = stride
+        self._readers = readers
         self._rows_per_block = _rows_per_block(plan)
-        self._kept = readers + 1
-        self._blocks: dict[tuple[int, int], list[Row]] = {}
-        self._lock = threading.Lock()
+        self._forget()
 
     def follow(self, plan: SamplePlan) -> None:
         """Reads from another plan from now on; for a run that goes on from a state, before its first row is read."""
-        with self._lock:
-            self.plan, self._blocks = plan, {}
+        self.plan = plan
+        self._forget()
 
     def __len__(self) -> int:
         return len(self.plan)
@@ -57,27 +61,44 @@ class SampleSource(Sequence[Row]):
         block, row = divmod(number, self._rows_per_block)
         rows = self._blocks.get((block, lane))
         if rows is None:
-            rows = self._compute(block, lane)
+            rows = self._fetch(block, lane)
         return rows[row]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_blocks": {}, "_lock": None}
+        return {name: getattr(self, name) for name in ("plan", "stride", "_readers", "_rows_per_block")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._lock = threading.Lock()
+        self._forget()
 
-    def _compute(self, block: int, lane: int) -> list[Row]:
+    def _forget(self) -> None:
+        self._blocks: dict[Block, list[Row]] = {}
+        self._next: dict[Block, Future[list[Row]]] = {}
+        self._pool: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    def _fetch(self, block: int, lane: int) -> list[Row]:
+        if self._process != os.getpid():
+            # A forked process has no threads, and may have got the lock closed.
+            self._forget()
         # Under a lock, because a second thread would only compute the same block again.
         with self._lock:
             rows = self._blocks.get((block, lane))
             if rows is None:
-                numbers = np.arange(block * self._rows_per_block, (block + 1) * self._rows_per_block, dtype=np.int64)
-                columns = self.plan.read(numbers * self.stride + lane)
-                rows = list(zip(*(columns[name] for name in self.plan.spec.columns), strict=True))
-                kept = list(self._blocks.items())[-self._kept + 1 :] if self._kept > 1 else []
+                begun = self._next.pop((block, lane), None)
+                rows = begun.result() if begun else self._compute(block, lane)
+                if (block - 1, lane) in self._blocks:
+                    self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="mindformers_megatron")
+                    self._next = {(block + 1, lane): self._pool.submit(self._compute, block + 1, lane)}
+                kept = list(self._blocks.items())[-self._readers :]
                 self._blocks = dict([*kept, ((block, lane), rows)])
             return rows
+
+    def _compute(self, block: int, lane: int) -> list[Row]:
+        numbers = np.arange(block * self._rows_per_block, (block + 1) * self._rows_per_block, dtype=np.int64)
+        columns = self.plan.read(numbers * self.stride + lane)
+        return list(zip(*(columns[name] for name in self.plan.spec.columns), strict=True))
 
 
 def _rows_per_block(plan: SamplePlan) -> int:

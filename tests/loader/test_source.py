@@ -1,5 +1,6 @@
 """What the source returns depends on the number asked for, and on nothing that was asked before."""
 
+import multiprocessing
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
@@ -63,3 +64,13 @@ def test_its_memory_is_bounded_where_rows_are_large(corpora):
     row = source_of(plan)[3]
     assert row[1].shape == (1, 2048, 2048)
     np.testing.assert_array_equal(row[1][0], np.triu(np.ones((2048, 2048), np.int32), 1))
+
+
+def test_a_forked_process_that_inherits_it_in_use_reads_on(plan):
+    source = source_of(plan)
+    for sample in range(300):
+        # In order, so that a thread is computing the next block.
+        source[sample]
+    with source._lock, multiprocessing.get_context("fork").Pool(1) as pool:
+        row = pool.apply_async(source.__getitem__, (301,)).get(timeout=60)
+    np.testing.assert_array_equal(row[0], plan.read(np.array([301]))["input_ids"][0])
