@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mindformers_megatron.corpus.dedup.duplicates import WHOLE, Duplicates
-from mindformers_megatron.corpus.passages import Unit, split_passages
 from mindformers_megatron.corpus.dedup.spill import Bound, Footprint, Rows, Spill, footprint
+from mindformers_megatron.corpus.passages import Unit, split_passages
 from mindformers_megatron.errors import ConfigError
 
 I64 = npt.NDArray[np.int64]

@@ -12,7 +12,8 @@ given. ``find_near_duplicates`` does all of it in one process.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -71,6 +72,15 @@ class NearOptions:
     def chosen_bands(self) -> Bands:
         """Returns the bands in force."""
         return self.bands or choose_bands(self.threshold, self.permutations)
+
+    def index_options(self) -> dict[str, Any]:
+        """Returns what two documents must have been hashed with for their signatures and bands to be compared."""
+        return {
+            "ngram": self.ngram,
+            "permutations": self.permutations,
+            "seed": self.seed,
+            "bands": asdict(self.chosen_bands()),
+        }
 
 
 @dataclass(frozen=True, slots=True)
