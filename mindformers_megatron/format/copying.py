@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from mindformers_megatron.errors import DataError
@@ -14,14 +15,24 @@ _BUFFER_BYTES = 1 << 22
 _UNSUPPORTED = {errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM, errno.EBADF}
 
 
-def append_file(path: Path, size: int, target: int, hashes: Hashes) -> None:
-    """Appends a file to an open one.
+def append_file(
+    path: Path,
+    size: int,
+    target: int,
+    hashes: Hashes,
+    *,
+    start: int = 0,
+    on_bytes: Callable[[int], None] | None = None,
+) -> None:
+    """Appends a file, or part of it, to an open one.
 
     Args:
         path: the file to append.
-        size: how many bytes it must have.
+        size: how many bytes of it; it must have that many.
         target: descriptor of the other, at its end.
         hashes: take in the bytes as well, if they are asked for; the bytes then do pass through Python.
+        start: the first byte to append.
+        on_bytes: told, now and then, how many bytes were copied since it was last told.
 
     Raises:
         DataError: the file has fewer bytes.
@@ -33,16 +44,20 @@ def append_file(path: Path, size: int, target: int, hashes: Hashes) -> None:
         methods = [_buffered] if hashes else [_in_file_system, _in_kernel, _buffered]
         while done < size:
             try:
-                count = methods[0](source, target, done, size - done, hashes)
+                count = methods[0](source, target, start + done, size - done, hashes)
             except OSError as error:
                 if len(methods) == 1 or error.errno not in _UNSUPPORTED:
                     raise
                 count = 0
             # Some kernels report an end where there is none; only a plain read is believed.
             if count == 0 and len(methods) == 1:
-                raise DataError(f"{path}: ends at byte {done}, expected {size}; it was truncated while being read")
+                raise DataError(
+                    f"{path}: ends at byte {start + done}, expected {start + size}; it was truncated while being read"
+                )
             if count == 0:
                 del methods[0]
+            elif on_bytes is not None:
+                on_bytes(count)
             done += count
     finally:
         os.close(source)

@@ -1,24 +1,102 @@
-"""Joining pairs end to end."""
+"""Joining pairs end to end, with what is known about them."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mindformers_megatron.errors import ConfigError, DataError
-from mindformers_megatron.format.copying import append_file
-from mindformers_megatron.format.hashing import Hashes, hash_file
-from mindformers_megatron.format.index import Index, read_index
-from mindformers_megatron.format.index_stream import IndexStream
-from mindformers_megatron.format.layout import IndexLayout
-from mindformers_megatron.format.paths import bin_path, idx_path, prefix_of
-from mindformers_megatron.format.staging import StagedPair
+from mindformers_megatron.format.checksums import write_md5
+from mindformers_megatron.format.index import read_index
+from mindformers_megatron.format.merged_metadata import PartMetadata, merge_metadata, read_part_metadata
+from mindformers_megatron.format.metadata import write_metadata
+from mindformers_megatron.format.paths import docs_path, prefix_of
+from mindformers_megatron.format.provenance import DocsWriter, count_docs
+from mindformers_megatron.format.ranges import DocumentRange, write_ranges
 from mindformers_megatron.format.writer import WrittenPair
 
-_CHUNK = 1 << 17
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class MergedPair:
+    """A pair made of others.
+
+    Attributes:
+        prefix: of the pair.
+        parts: prefixes of the others, in order.
+        dtype: type of the tokens, NumPy's name.
+        written: its counts and hashes.
+        has_metadata: whether it has a ``.metadata.json``.
+        has_docs: whether it has a ``.docs.parquet``.
+        warnings: what people should know, one line each.
+    """
+
+    prefix: str
+    parts: tuple[str, ...]
+    dtype: str
+    written: WrittenPair
+    has_metadata: bool
+    has_docs: bool
+    warnings: tuple[str, ...]
+
+
+def merge_pairs(
+    parts: Sequence[str | os.PathLike[str]],
+    prefix: str | os.PathLike[str],
+    *,
+    multimodal: bool = False,
+    on_bytes: Callable[[int], None] | None = None,
+) -> MergedPair:
+    """Joins pairs into one, with metadata, provenance and checksums.
+
+    ``.bin`` and ``.idx`` are those of Megatron's ``tools/merge_datasets.py``. Metadata and provenance are written if
+    every part has them. Memory is constant.
+
+    Args:
+        parts: prefixes (or ``.bin``, or ``.idx``) of the parts, in order.
+        prefix: of the pair to write.
+        multimodal: the parts have modes.
+        on_bytes: told how many bytes of tokens were copied since it was last told.
+
+    Raises:
+        ConfigError: no parts, the result is one of the parts, or it cannot be written.
+        DataError: a part is damaged, has tokens of another type, or of another tokenizer as far as that is known.
+    """
+    target = prefix_of(prefix)
+    sources = [prefix_of(part) for part in parts]
+    dtype = _common_dtype(sources, target, multimodal=multimodal)
+    metadata = [read_part_metadata(source, multimodal=multimodal) for source in sources]
+    warnings: list[str] = []
+    described = _all_have(metadata, sources, "metadata", "metadata.json", warnings)
+    # Also if some have none: those that have show that ids mean different things.
+    known = [part for part in metadata if part is not None]
+    merged = merge_metadata(known) if known else None
+    rows = [_docs_of(source, multimodal=multimodal) for source in sources]
+    has_docs = _all_have(rows, sources, "provenance", "docs.parquet", warnings)
+    # Provenance is staged before the pair is published, so that what is wrong with it leaves nothing behind.
+    with DocsWriter(target) if has_docs else nullcontext() as docs:
+        if docs is not None:
+            for source in sources:
+                docs.add_from(source)
+        written = _join(sources, target, dtype, multimodal=multimodal, sha256=True, md5=True, on_bytes=on_bytes)
+    if described and merged is not None:
+        warnings.extend(merged.warnings)
+        write_metadata(target, merged.of(written))
+    write_md5(target, written)
+    return MergedPair(
+        prefix=target,
+        parts=tuple(sources),
+        dtype=dtype.name,
+        written=written,
+        has_metadata=described,
+        has_docs=has_docs,
+        warnings=tuple(warnings),
+    )
 
 
 def join_pairs(
@@ -29,7 +107,7 @@ def join_pairs(
     sha256: bool = False,
     md5: bool = False,
 ) -> WrittenPair:
-    """Writes the documents of all parts, in order, as one pair; the parts stay.
+    """Writes the documents of all parts, in order, as one pair, and nothing beside it; the parts stay.
 
     The result is what one writer would have written. Memory is constant, and where no hash is asked for the tokens are
     copied by the kernel. The indexes of the parts are checked whole on the way.
@@ -47,88 +125,56 @@ def join_pairs(
     """
     target = prefix_of(prefix)
     sources = [prefix_of(part) for part in parts]
+    dtype = _common_dtype(sources, target, multimodal=multimodal)
+    return _join(sources, target, dtype, multimodal=multimodal, sha256=sha256, md5=md5)
+
+
+def _join(
+    sources: Sequence[str], target: str, dtype: np.dtype[Any], *, multimodal: bool, **options: Any
+) -> WrittenPair:
+    indexes = (read_index(source, multimodal=multimodal) for source in sources)
+    ranges = (DocumentRange(index, 0, index.num_documents) for index in indexes)
+    return write_ranges(ranges, target, dtype, multimodal=multimodal, **options)
+
+
+def _common_dtype(sources: Sequence[str], target: str, *, multimodal: bool) -> np.dtype[Any]:
+    """Opens all parts before anything is copied: the last of a thousand may be the wrong one."""
     if not sources:
         raise ConfigError(f"{target}: no parts to join")
     if Path(target).resolve() in {Path(source).resolve() for source in sources}:
         raise ConfigError(f"{target}: is one of the parts to join; choose another name for the result")
-    first = read_index(sources[0], multimodal=multimodal)
-    # All of them before anything is copied: the last of a thousand parts may be the wrong one.
-    for source in sources[1:]:
-        dtype = read_index(source, multimodal=multimodal).dtype
-        if dtype != first.dtype:
-            raise DataError(
-                f"{source}: tokens are {dtype.name}, those of {first.prefix} {first.dtype.name}; they were made for "
-                "different vocabularies: make them again with one tokenizer"
-            )
-    bin_hashes, idx_hashes = Hashes(sha256=sha256, md5=md5), Hashes(sha256=sha256, md5=md5)
-    pair = StagedPair(target)
-    stream: IndexStream | None = None
-    try:
-        stream = IndexStream(pair.idx, first.dtype, multimodal=multimodal)
-        documents = sequences = tokens = 0
-        for source in sources:
-            index = read_index(source, multimodal=multimodal)
-            _append_index(stream, index, sequences)
-            size = index.num_tokens * index.dtype.itemsize
-            append_file(bin_path(source), size, pair.bin.file.fileno(), bin_hashes)
-            documents += index.num_documents
-            sequences += index.num_sequences
-            tokens += index.num_tokens
-        stream.finish()
-        hash_file(pair.idx.file.fileno(), idx_hashes)
-        pair.publish()
-    finally:
-        if stream is not None:
-            stream.close()
-        pair.discard()
-    return WrittenPair(
-        num_documents=documents,
-        num_sequences=sequences,
-        num_tokens=tokens,
-        bin_sha256=bin_hashes.sha256,
-        idx_sha256=idx_hashes.sha256,
-        bin_md5=bin_hashes.md5,
-        idx_md5=idx_hashes.md5,
-    )
+    by_type: dict[np.dtype[Any], list[str]] = {}
+    for source in sources:
+        by_type.setdefault(read_index(source, multimodal=multimodal).dtype, []).append(source)
+    if len(by_type) > 1:
+        found = "; ".join(f"{dtype.name} in {_some(names)}" for dtype, names in by_type.items())
+        raise DataError(
+            f"{target}: the parts have tokens of different types: {found}; they were made for different vocabularies: "
+            "make them again with one tokenizer"
+        )
+    return next(iter(by_type))
 
 
-def _append_index(stream: IndexStream, index: Index, base: int) -> None:
-    """Appends a part's index; its document ends are moved by ``base`` sequences."""
-    path = idx_path(index.prefix)
-    layout = IndexLayout(index.num_sequences, index.num_documents + 1, index.sequence_modes is not None)
-    position = 0
-    for begin in range(0, index.num_sequences, _CHUNK):
-        count = min(_CHUNK, index.num_sequences - begin)
-        lengths = _read(path, "<i4", layout.lengths, begin, count)
-        pointers = _read(path, "<i8", layout.pointers, begin, count)
-        ends = position + np.cumsum(lengths, dtype=np.int64) * index.dtype.itemsize
-        wrong = (lengths < 0) | (pointers != np.concatenate(([position], ends[:-1])))
-        if wrong.any():
-            k = int(wrong.argmax())
-            raise DataError(
-                f"{path}: sequence {begin + k} is {lengths[k]} tokens at byte {pointers[k]}, not behind the one "
-                "before; the index is damaged: make the part again"
-            )
-        position = int(ends[-1])
-        stream.add_lengths(lengths.data)
-        if layout.multimodal:
-            stream.add_modes(_read(path, "i1", layout.modes, begin, count).data)
-    for begin in range(0, index.num_documents, _CHUNK):
-        # One more than are written, so that the step from the chunk before is checked too.
-        bounds = _read(path, "<i8", layout.documents, begin, min(_CHUNK, index.num_documents - begin) + 1)
-        wrong = bounds[1:] < bounds[:-1]
-        if wrong.any():
-            k = int(wrong.argmax())
-            raise DataError(
-                f"{path}: document {begin + k} ends before it begins (sequences {bounds[k]} to {bounds[k + 1]}); the "
-                "index is damaged: make the part again"
-            )
-        stream.add_documents((bounds[1:] + base).data)
+def _docs_of(source: str, *, multimodal: bool) -> int | None:
+    rows = count_docs(source)
+    documents = read_index(source, multimodal=multimodal).num_documents
+    if rows is not None and rows != documents:
+        raise DataError(
+            f"{docs_path(source)}: {rows} rows, but the pair has {documents} documents; it belongs to another pair: "
+            "remove it, or make the pair again"
+        )
+    return rows
 
 
-def _read(path: Path, dtype: str, array: int, begin: int, count: int) -> NDArray[Any]:
-    """Part of an array of the index, read rather than mapped: mapped pages would count as memory in use."""
-    values = np.fromfile(path, dtype, count, offset=array + begin * np.dtype(dtype).itemsize)
-    if values.size != count:
-        raise DataError(f"{path}: was truncated while being read")
-    return values
+def _all_have(
+    found: Sequence[PartMetadata | int | None], sources: Sequence[str], what: str, suffix: str, warnings: list[str]
+) -> bool:
+    missing = [source for source, value in zip(sources, found, strict=True) if value is None]
+    if missing:
+        warnings.append(f"no {what} written, because there is no .{suffix} beside {_some(missing)}")
+    return not missing
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_SHOWN])
+    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -31,6 +31,62 @@ def docs_schema() -> Any:
     )
 
 
+def count_docs(prefix: str | os.PathLike[str]) -> int | None:
+    """Rows of a pair's file, read from its end; None if there is none.
+
+    Raises:
+        DataError: it cannot be read or has other columns.
+    """
+    if not docs_path(prefix_of(prefix)).exists():
+        return None
+    with _opened(prefix) as file:
+        return int(file.metadata.num_rows)
+
+
+def read_docs(prefix: str | os.PathLike[str], begin: int = 0, end: int | None = None) -> Iterator[Any]:
+    """Reads the rows of documents ``[begin, end)`` of a pair, in bounded memory; all of them if nothing is said.
+
+    Yields:
+        ``pyarrow.RecordBatch`` of ``docs_schema()``.
+
+    Raises:
+        DataError: there is no such file, it cannot be read or has other columns, or it ends before ``end``.
+    """
+    with _opened(prefix) as file:
+        rows = int(file.metadata.num_rows)
+        stop = rows if end is None else end
+        if not 0 <= begin <= stop <= rows:
+            raise DataError(f"{docs_path(prefix_of(prefix))}: {rows} rows, asked for rows {begin} to {stop}")
+        first = 0
+        for group in range(file.metadata.num_row_groups):
+            count = file.metadata.row_group(group).num_rows
+            if begin < first + count and first < stop:
+                position = first
+                for batch in file.iter_batches(row_groups=[group]):
+                    low, high = max(begin, position), min(stop, position + batch.num_rows)
+                    if low < high:
+                        yield batch.slice(low - position, high - low)
+                    position += batch.num_rows
+            first += count
+
+
+@contextlib.contextmanager
+def _opened(prefix: str | os.PathLike[str]) -> Iterator[Any]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = docs_path(prefix_of(prefix))
+    try:
+        with pq.ParquetFile(path) as file:
+            if not file.schema_arrow.equals(docs_schema()):
+                raise DataError(f"{path}: columns {file.schema_arrow.names}, expected {docs_schema().names}")
+            yield file
+    except FileNotFoundError:
+        raise DataError(f"{path}: not found; every part needs one, or leave provenance out") from None
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
+
+
 class DocsWriter:
     """Writes one row per document, in the order of the documents, in bounded memory.
 
@@ -50,7 +106,6 @@ class DocsWriter:
         import pyarrow.parquet as pq
 
         self._arrow: Any = pa
-        self._parquet: Any = pq
         self._schema = docs_schema()
         self._path = docs_path(prefix_of(prefix))
         self._waiting: list[Any] = []
@@ -115,23 +170,27 @@ class DocsWriter:
         for batch in table.cast(self._schema).to_batches():
             self._append(batch)
 
-    def add_from(self, prefix: str | os.PathLike[str]) -> None:
-        """Appends the rows of another pair, as when pairs are joined.
+    def add_from(self, prefix: str | os.PathLike[str], begin: int = 0, end: int | None = None) -> None:
+        """Appends rows of another pair, as when pairs are joined or split.
+
+        Args:
+            prefix: of the other pair.
+            begin: its first document.
+            end: the first that is left out; None: all from ``begin`` on.
 
         Raises:
             DataError: the other pair has no such file, or it cannot be read or has other columns.
         """
-        path = docs_path(prefix_of(prefix))
-        try:
-            with self._parquet.ParquetFile(path) as part:
-                if not part.schema_arrow.equals(self._schema):
-                    raise DataError(f"{path}: columns {part.schema_arrow.names}, expected {self._schema.names}")
-                for batch in part.iter_batches():
-                    self._append(batch)
-        except FileNotFoundError:
-            raise DataError(f"{path}: not found; every part needs one, or leave provenance out") from None
-        except (self._arrow.ArrowException, OSError) as error:
-            raise DataError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
+        for batch in read_docs(prefix, begin, end):
+            self._append(batch)
+
+    def add_batch(self, batch: Any) -> None:
+        """Appends rows that were read from another pair.
+
+        Args:
+            batch: a ``pyarrow.RecordBatch`` of ``docs_schema()``.
+        """
+        self._append(batch)
 
     @property
     def rows(self) -> int:

@@ -58,10 +58,10 @@ def test_modes_are_joined(tmp_path: Path, write: Write) -> None:
     assert modes.tolist() == [0] * 4
 
 
-def test_parts_of_different_dtype_are_refused_naming_both(tmp_path: Path, pair: str, write: Write) -> None:
+def test_parts_of_different_dtype_are_refused_saying_which_have_which(tmp_path: Path, pair: str, write: Write) -> None:
     wide = write(tmp_path / "wide", [[[1]]], np.int32)
-    with pytest.raises(DataError, match=r"int32.*uint16"):
-        join_pairs([pair, wide], tmp_path / "joined")
+    with pytest.raises(DataError, match=r"uint16 in \S*/corpus, \S*/corpus; int32 in \S*/wide;"):
+        join_pairs([pair, pair, wide], tmp_path / "joined")
     assert not list(tmp_path.glob("joined*"))
 
 
