@@ -12,6 +12,8 @@ from mindformers_megatron.cli.exit_codes import exit_code
 # ``add_arguments(parser)`` and ``run(args) -> int``; only the module of the command asked for is imported.
 COMMANDS = {
     "preprocess": "tokenize JSONL into a .bin/.idx pair, byte-identical to Megatron's",
+    "merge": "join pairs into one, as Megatron's merge_datasets.py does, with metadata and provenance",
+    "split": "cut a pair between documents, into train, valid and test or into shards",
     "train": "run MindFormers' Trainer on a YAML, with the loaders registered",
     "demo": "real text to a killed and exactly resumed training run, in minutes, on CPU",
 }
