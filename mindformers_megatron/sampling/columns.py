@@ -42,6 +42,16 @@ class ColumnOptions:
     eod_id: int | None = None
     eod_pad_length: int = 128
 
+    @property
+    def show_boundaries(self) -> bool:
+        """Whether any column depends on where documents begin."""
+        return (
+            ("loss_mask" in self.names and self.loss_mask in ("boundary", "first_document"))
+            or ("position_ids" in self.names and self.reset_position_ids)
+            or ("attention_mask" in self.names and self.reset_attention_mask)
+            or "actual_seq_len" in self.names
+        )
+
 
 def loss_masks(kind: LossMask, inputs: I32, flags: Flags, counted: I64, eod_id: int | None) -> I32:
     """Builds the loss mask: 1 where the prediction of the next token counts.
@@ -58,6 +68,8 @@ def loss_masks(kind: LossMask, inputs: I32, flags: Flags, counted: I64, eod_id: 
         gives 0 / 0 in the mean of the loss, and a training that ends in NaN.
     """
     length = inputs.shape[1]
+    if kind == "none" and counted.min(initial=length) == length:
+        return np.broadcast_to(np.ones(length, dtype=np.int32), inputs.shape)
     allowed = np.arange(length) < counted[:, None]
     if kind == "none":
         return allowed.astype(np.int32)

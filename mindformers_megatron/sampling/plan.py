@@ -149,7 +149,10 @@ class SamplePlan(Sequence[Columns]):
         if samples.size and samples.min() < 0:
             raise IndexError(f"sample {samples.min()}: numbers of samples start at 0")
         width = self.seq_length + 1
-        tokens = np.full((samples.size, width), _PADDING, dtype=np.int32)
+        # Only a stream fills every row.
+        tokens = np.empty((samples.size, width), dtype=np.int32)
+        if self.spec.order != "stream":
+            tokens.fill(_PADDING)
         flags = np.zeros(tokens.shape, dtype=np.bool_)
         counted = np.empty(samples.size, dtype=np.int64)
         numbers, cursors = self.locate(samples)
@@ -164,9 +167,9 @@ class SamplePlan(Sequence[Columns]):
             pieces = self._orders[name].pieces(cursors[rows])
             read_pieces(dataset, pieces, rows, tokens)
             counted[rows] = pieces.counted
-            if self.spec.boundaries == "index":
+            if self.spec.boundaries == "index" and self._columns.show_boundaries:
                 mark_boundaries(dataset.index, pieces, rows, flags)
-        if self.spec.boundaries == "eod":
+        if self.spec.boundaries == "eod" and self._columns.show_boundaries:
             assert self._columns.eod_id is not None
             flags = eod_boundaries(tokens, self._columns.eod_id)
         if self.spec.order != "stream":
