@@ -8,7 +8,11 @@ from typing import Any
 import orjson
 
 from mindformers_megatron.corpus.passages import Unit, split_with_gaps
+from mindformers_megatron.corpus.readers.encodings import detect_encoding
+from mindformers_megatron.corpus.readers.streams import open_stream
 from mindformers_megatron.errors import ConfigError, DataError
+
+_COMPRESSED = (".gz", ".zst", ".xz", ".bz2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +35,11 @@ def read_evaluation_set(
 ) -> list[EvaluationItem]:
     """Reads an evaluation set.
 
+    Compressed or not, in any encoding that the readers of raw files know.
+
     Args:
-        path: ``.jsonl`` or ``.ndjson``, an item per line; anything else is plain text in UTF-8.
-        name: of the set; None: the file's, without its ending.
+        path: ``.jsonl`` or ``.ndjson``, an item per line; anything else is plain text.
+        name: of the set; None: the file's, up to its first dot.
         keys: fields of JSONL that hold the texts; in lists and objects below them, every string counts. None: all.
         unit: what is an item of plain text: paragraphs, so that n-grams reach across the lines of wrapped text; or
             lines.
@@ -43,21 +49,29 @@ def read_evaluation_set(
         ConfigError: keys are given for plain text.
     """
     name = path.name.split(".")[0] if name is None else name
-    is_jsonl = path.suffix in (".jsonl", ".ndjson")
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _COMPRESSED]
+    is_jsonl = suffixes[-1:] in ([".jsonl"], [".ndjson"])
     if keys is not None and not is_jsonl:
         raise ConfigError(f"{path}: keys are given, but only .jsonl and .ndjson have keys; rename it or leave them out")
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-    items = [*(_read_jsonl(path, data, name, keys) if is_jsonl else _read_plain(path, data, name, unit))]
+    text = _read(path)
+    items = [*(_read_jsonl(path, text, name, keys) if is_jsonl else _read_plain(path, text, name, unit))]
     if not items:
         raise DataError(f"{path}: it has no text; expected evaluation items")
     return items
 
 
-def _read_jsonl(path: Path, data: bytes, name: str, keys: Sequence[str] | None) -> Iterator[EvaluationItem]:
-    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+def _read(path: Path) -> str:
+    with open_stream(path) as stream:
+        data = stream.read()
+    encoding = detect_encoding([data])
+    try:
+        return encoding.decode(data).replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: byte {error.start:,} is not valid {encoding.name}; convert it first") from None
+
+
+def _read_jsonl(path: Path, text: str, name: str, keys: Sequence[str] | None) -> Iterator[EvaluationItem]:
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
@@ -75,11 +89,7 @@ def _read_jsonl(path: Path, data: bytes, name: str, keys: Sequence[str] | None) 
             yield EvaluationItem(name, f"{path.name}:{number}", texts)
 
 
-def _read_plain(path: Path, data: bytes, name: str, unit: Unit) -> Iterator[EvaluationItem]:
-    try:
-        text = data.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: byte {error.start:,} is not UTF-8; convert it first") from None
+def _read_plain(path: Path, text: str, name: str, unit: Unit) -> Iterator[EvaluationItem]:
     line = 1
     for passage, gap in split_with_gaps(text, unit):
         if passage.strip():

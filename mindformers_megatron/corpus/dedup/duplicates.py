@@ -4,7 +4,7 @@ Rows are sorted by document, so that a shard reads its own from a range of docum
 became of a document without reading the rest.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mindformers_megatron.corpus.passages import Unit, remove_passages
 from mindformers_megatron.errors import DataError
 from mindformers_megatron.format.atomic import open_atomically
 
@@ -41,6 +42,30 @@ class Duplicates:
     def __len__(self) -> int:
         """Returns the number of rows."""
         return self.documents.size
+
+
+def without_duplicates(
+    texts: Sequence[str], duplicates: Duplicates, *, first_document: int, unit: Unit = "line"
+) -> list[str | None]:
+    """Returns the texts as they go on.
+
+    Args:
+        texts: neighbouring documents.
+        duplicates: what is dropped of them; rows of other documents are passed over.
+        first_document: the number of the first text.
+        unit: what ``parts`` count, where they are not the whole.
+
+    Returns:
+        For each the text itself, what is left of it, or None where it is dropped (also where only white space is left).
+    """
+    left: list[str | None] = list(texts)
+    first, last = np.searchsorted(duplicates.documents, (first_document, first_document + len(texts)))
+    documents, begins = np.unique(duplicates.documents[first:last], return_index=True)
+    parts = np.split(duplicates.parts[first:last], begins[1:])
+    for place, gone in zip((documents - first_document).tolist(), parts, strict=False):
+        text = "" if WHOLE in gone else remove_passages(texts[place], set(gone.tolist()), unit)
+        left[place] = text if text.strip() else None
+    return left
 
 
 def write_duplicates(path: Path, chunks: Iterable[Duplicates]) -> int:

@@ -8,7 +8,8 @@ corpus of 10**12 texts, two different ones share a hash with a probability of 10
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -119,6 +120,51 @@ def passage_rows(
     rows = _rows(passages, np.array(documents, dtype=np.int64) + first_document, priority)
     rows["part"] = parts
     return rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactOptions:
+    """What is compared, and how.
+
+    Attributes:
+        unit: ``document``, its ``prefix``, ``paragraph`` or ``line``.
+        form: what of a text counts, see ``normalise``.
+        prefix_characters: see ``prefix_rows``.
+        min_characters: of paragraphs and lines, see ``passage_rows``.
+        copies: texts with fewer copies than this, the kept one included, are all left.
+    """
+
+    unit: Literal["document", "prefix", "paragraph", "line"] = "document"
+    form: NormalForm = "spaces"
+    prefix_characters: int = 1000
+    min_characters: int = 30
+    copies: int = 2
+
+    def __post_init__(self) -> None:
+        for name, known in (("unit", ("document", "prefix", "paragraph", "line")), ("form", get_args(NormalForm))):
+            if getattr(self, name) not in known:
+                raise ConfigError(f"exact duplicates: {name} {getattr(self, name)!r}; give one of {', '.join(known)}")
+        for name, least in (("prefix_characters", 1), ("min_characters", 1), ("copies", 2)):
+            if getattr(self, name) < least:
+                raise ConfigError(f"exact duplicates: {name} {getattr(self, name)}; give {least} or more")
+
+
+def shard_rows(texts: Sequence[str], options: ExactOptions, *, first_document: int, priority: int = 0) -> Rows:
+    """Returns what a shard contributes: ``HASH_ROW``, by ``document_rows``, ``prefix_rows`` or ``passage_rows``."""
+    if options.unit == "document":
+        return document_rows(texts, first_document=first_document, priority=priority, form=options.form)
+    if options.unit == "prefix":
+        return prefix_rows(
+            texts, options.prefix_characters, first_document=first_document, priority=priority, form=options.form
+        )
+    return passage_rows(
+        texts,
+        options.unit,
+        first_document=first_document,
+        priority=priority,
+        form=options.form,
+        min_characters=options.min_characters,
+    )
 
 
 def duplicates_footprint(rows: int, bound: Bound) -> Footprint:

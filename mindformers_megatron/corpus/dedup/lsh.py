@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mindformers_megatron.corpus.dedup.minhash import is_empty, require_datasketch
+from mindformers_megatron.corpus.dedup.minhash import is_empty
 from mindformers_megatron.corpus.dedup.spill import Bound, Footprint, Rows, Spill, footprint
+from mindformers_megatron.corpus.optional import needed
 from mindformers_megatron.corpus.words import mix
 from mindformers_megatron.errors import ConfigError
 
@@ -56,7 +57,7 @@ def choose_bands(threshold: float, permutations: int) -> Bands:
     if permutations < 2:
         raise ConfigError(f"{permutations} permutations; give 2 or more (128 is usual)")
     try:
-        lsh = require_datasketch().MinHashLSH(
+        lsh = needed("datasketch", "near deduplication").MinHashLSH(
             threshold=threshold, num_perm=permutations, weights=(_FALSE_POSITIVE_WEIGHT, _FALSE_NEGATIVE_WEIGHT)
         )
     except ValueError as error:

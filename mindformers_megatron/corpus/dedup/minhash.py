@@ -8,14 +8,13 @@ a ``datasketch.MinHashLSH`` or compared with what it holds.
 
 import functools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mindformers_megatron.corpus.dedup.shingles import Shingles, shingle
+from mindformers_megatron.corpus.optional import needed
 from mindformers_megatron.corpus.words import batches
-from mindformers_megatron.errors import ConfigError
 
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
@@ -83,23 +82,10 @@ def is_empty(signatures: U32) -> npt.NDArray[np.bool_]:
 @functools.lru_cache(maxsize=4)
 def coefficients(permutations: int, seed: int) -> tuple[U32, U32]:
     """Returns a and b of each permutation: uint32[K] each."""
-    multipliers, increments = require_datasketch().MinHash(permutations, seed=seed, scheme=SCHEME).permutations
+    multipliers, increments = (
+        needed("datasketch", "near deduplication").MinHash(permutations, seed=seed, scheme=SCHEME).permutations
+    )
     return multipliers, increments
-
-
-def require_datasketch() -> Any:
-    """Returns the module ``datasketch``.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
-    try:
-        import datasketch
-    except ImportError:
-        raise ConfigError(
-            "near deduplication needs datasketch, which is not installed: pip install 'mindformers-megatron[corpus]'"
-        ) from None
-    return datasketch
 
 
 def _premix(hashes: U32) -> U32:

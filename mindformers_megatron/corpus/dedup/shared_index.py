@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from mindformers_megatron.corpus.dedup.minhash import SCHEME, coefficients, is_empty, require_datasketch, similarity
+from mindformers_megatron.corpus.dedup.minhash import SCHEME, coefficients, is_empty, similarity
 from mindformers_megatron.corpus.dedup.near import NearOptions
+from mindformers_megatron.corpus.optional import needed
 from mindformers_megatron.errors import ConfigError, DataError
 
 U32 = npt.NDArray[np.uint32]
@@ -53,7 +54,7 @@ class SharedIndex:
         self._error = client.RedisError
         self._client = client.Redis(**redis)
         self._check_options(name)
-        self._lsh = require_datasketch().MinHashLSH(
+        self._lsh = needed("datasketch", "a shared index").MinHashLSH(
             num_perm=options.permutations,
             params=(self._bands.count, self._bands.rows),
             storage_config={"type": "redis", "basename": name.encode(), "redis": dict(redis)},
@@ -68,7 +69,7 @@ class SharedIndex:
             ids: of the documents.
             signatures: uint32[D, K], from ``minhash.sign``; documents without words are left out.
         """
-        make = require_datasketch().MinHash
+        make = needed("datasketch", "a shared index").MinHash
         permutations = np.array(coefficients(self.options.permutations, self.options.seed))
         try:
             with self._lsh.insertion_session(buffer_size=_BATCH) as session:

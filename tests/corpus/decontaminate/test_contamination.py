@@ -1,3 +1,4 @@
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -157,12 +158,20 @@ def test_what_is_no_evaluation_set_is_refused(tmp_path: Path, content: str, mess
         read_evaluation_set(path, keys=["q"])
 
 
-def test_other_encodings_missing_files_and_keys_of_plain_text_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="No such file"):
+def test_compressed_files_and_other_encodings_are_read(tmp_path: Path) -> None:
+    text = "下列行星中，绕太阳公转一周所需时间最长的是哪一颗？\n\n请把答案写在横线上，并说明理由。"
+    (tmp_path / "题库.txt").write_bytes(text.encode("gb18030"))
+    (tmp_path / "exam.jsonl.gz").write_bytes(gzip.compress(b'{"q": "one"}'))
+    assert [item.texts[0] for item in read_evaluation_set(tmp_path / "题库.txt")] == text.split("\n\n")
+    assert read_evaluation_set(tmp_path / "exam.jsonl.gz", keys=["q"])[0].texts == ("one",)
+
+
+def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="absent"):
         read_evaluation_set(tmp_path / "absent.txt")
-    (tmp_path / "gbk.txt").write_bytes("ok 试题".encode("gbk"))
-    with pytest.raises(DataError, match="byte 3 is not UTF-8"):
-        read_evaluation_set(tmp_path / "gbk.txt")
+    (tmp_path / "broken.txt").write_bytes("正常的一行\n".encode() * 100 + b"\xff\n")
+    with pytest.raises(DataError, match="byte 1,600 is not valid utf_8"):
+        read_evaluation_set(tmp_path / "broken.txt")
     with pytest.raises(ConfigError, match="keys"):
         read_evaluation_set(write(tmp_path / "quiz.txt", "a"), keys=["q"])
 

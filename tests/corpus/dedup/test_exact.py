@@ -7,18 +7,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindformers_megatron.corpus.dedup.duplicates import WHOLE, Duplicates, read_duplicates, write_duplicates
+from mindformers_megatron.corpus.dedup.duplicates import (
+    WHOLE,
+    Duplicates,
+    read_duplicates,
+    without_duplicates,
+    write_duplicates,
+)
 from mindformers_megatron.corpus.dedup.exact import (
     HASH_ROW,
+    ExactOptions,
     document_rows,
     duplicates_footprint,
     find_duplicates,
     normalise,
     passage_rows,
     prefix_rows,
+    shard_rows,
 )
 from mindformers_megatron.corpus.dedup.spill import Bound
 from mindformers_megatron.errors import ConfigError, DataError
+
+LINE = "a line that is long enough to count"
+TEXT = LINE + "\nand another one, also long enough"
 
 small_texts = st.lists(st.text(alphabet="ab c\n", max_size=6), max_size=25)
 
@@ -124,6 +135,34 @@ def test_impossible_options_are_refused() -> None:
         prefix_rows(["a"], 0, first_document=0)
     with pytest.raises(ConfigError, match="1 copies"):
         list(find_duplicates([], expected_rows=0, documents=0, bound=Bound(), copies=1))
+
+
+@pytest.mark.parametrize(
+    ("unit", "left"),
+    [
+        ("document", [TEXT, "other\n" + LINE, None, "x" * 40 + "\nend", "x" * 40 + "\n\nEND"]),
+        ("prefix", [TEXT, "other\n" + LINE, None, "x" * 40 + "\nend", None]),
+        ("line", [TEXT, "other", None, "x" * 40 + "\nend", "\nEND"]),
+        ("paragraph", [TEXT, "other\n" + LINE, None, "x" * 40 + "\nend", "x" * 40 + "\n\nEND"]),
+    ],
+)
+def test_texts_go_on_without_what_another_one_keeps(unit, left) -> None:
+    texts = [TEXT, "other\n" + LINE, TEXT, "x" * 40 + "\nend", "x" * 40 + "\n\nEND"]
+    options = ExactOptions(unit=unit, prefix_characters=40)
+    shards = [shard_rows(texts[:2], options, first_document=7), shard_rows(texts[2:], options, first_document=9)]
+    (found,) = find_duplicates(shards, expected_rows=9, documents=12, bound=Bound(), copies=options.copies)
+    passages = "paragraph" if unit == "paragraph" else "line"
+    assert without_duplicates(texts, found, first_document=7, unit=passages) == left
+    assert without_duplicates(texts[2:4], found, first_document=9, unit=passages) == left[2:4]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"unit": "word"}, {"form": "stems"}, {"prefix_characters": 0}, {"min_characters": 0}, {"copies": 1}],
+)
+def test_options_that_mean_nothing_are_refused(wrong) -> None:
+    with pytest.raises(ConfigError, match="exact duplicates"):
+        ExactOptions(**wrong)
 
 
 def test_what_was_dropped_can_be_looked_up(tmp_path: Path) -> None:
