@@ -67,8 +67,11 @@ def test_case_width_and_punctuation_do_not_count() -> None:
 
 
 def test_a_word_hashes_alike_wherever_it_stands() -> None:
-    far = "x " * 400_000 + "训练 megatron"
+    far = "x " * 700_000 + "训练 megatron"
     assert hashes(split_words([far]), 0)[-3:] == hashes(split_words(["训练 megatron"]), 0)
+    long = "megatron" * 200_000
+    alone = hashes(split_words([long]), 0)
+    assert hashes(split_words([f"a {long}训{long} b", long]), 0)[1::2] == alone * 2
 
 
 def test_lone_surrogates_separate_words() -> None:
