@@ -168,8 +168,8 @@ def shard_rows(texts: Sequence[str], options: ExactOptions, *, first_document: i
 
 
 def duplicates_footprint(rows: int, bound: Bound) -> Footprint:
-    """Tells beforehand what ``find_duplicates`` needs for ``rows`` documents or passages."""
-    return footprint(rows, HASH_ROW.itemsize, bound)
+    """Tells beforehand what ``find_duplicates`` needs for ``rows`` documents or passages, if all are dropped."""
+    return footprint(rows, HASH_ROW.itemsize, bound.half()) + footprint(rows, _DROPPED.itemsize, bound.half())
 
 
 def find_duplicates(
@@ -190,8 +190,10 @@ def find_duplicates(
     if copies < 2:
         raise ConfigError(f"drop texts from {copies} copies on; give 2 or more")
     with (
-        Spill(HASH_ROW, "high", limit=1 << 64, expected_rows=expected_rows, bound=bound) as hashed,
-        Spill(_DROPPED, "document", limit=max(documents, 1), expected_rows=expected_rows, bound=bound) as dropped,
+        Spill(HASH_ROW, "high", limit=1 << 64, expected_rows=expected_rows, bound=bound.half()) as hashed,
+        Spill(
+            _DROPPED, "document", limit=max(documents, 1), expected_rows=expected_rows, bound=bound.half()
+        ) as dropped,
     ):
         for rows in shards:
             hashed.add(rows)

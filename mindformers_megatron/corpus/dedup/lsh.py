@@ -104,7 +104,8 @@ def band_rows(signatures: U32, bands: Bands, first_document: int) -> Rows:
 
 def candidates_footprint(documents: int, bands: Bands, bound: Bound) -> Footprint:
     """Tells beforehand what ``find_candidates`` needs, pairs not counted."""
-    return footprint(documents * bands.count, BAND_ROW.itemsize, bound)
+    half = bound.half()
+    return footprint(documents * bands.count, BAND_ROW.itemsize, half) + Footprint(half.memory_bytes, 0, 1)
 
 
 def find_candidates(
@@ -124,11 +125,11 @@ def find_candidates(
     Yields:
         ``PAIR_ROW`` arrays, left below right, ascending, every pair once: the same however the shards were cut.
     """
-    with Spill(BAND_ROW, "key", limit=1 << 64, expected_rows=documents * bands.count, bound=bound) as keyed:
+    with Spill(BAND_ROW, "key", limit=1 << 64, expected_rows=documents * bands.count, bound=bound.half()) as keyed:
         for rows in shards:
             keyed.add(rows)
-        # About as many pairs as documents: what is left of a corpus without exact copies has few.
-        with Spill(PAIR_ROW, "left", limit=max(documents, 1), expected_rows=documents, bound=bound) as pairs:
+        # A corpus without exact copies has fewer pairs than documents as a rule; here is room for more.
+        with Spill(PAIR_ROW, "left", limit=max(documents, 1), expected_rows=8 * documents, bound=bound.half()) as pairs:
             for rows in keyed:
                 for found in _pairs_in_buckets(rows, bucket):
                     pairs.add(found)

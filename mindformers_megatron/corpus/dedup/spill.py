@@ -20,8 +20,10 @@ from mindformers_megatron.errors import ConfigError, DataError
 
 Rows = npt.NDArray[Any]
 
-# A range while it is sorted: the rows, their order, and the rows in order.
-_COPIES = 3
+# Rows while they are dealt out: as they came, in one array, and by range.
+_DEALING = 3
+# A range while it is worked on: its rows, in order, and what is made of them.
+_WORKING = 8
 # Files more than this would be too small to be read and written at the speed of a disk.
 _MOST_RANGES = 4096
 
@@ -43,6 +45,10 @@ class Bound:
         if self.memory_bytes < 1 << 16:
             raise ConfigError(f"memory of {self.memory_bytes} bytes for a global step; give 65536 or more")
 
+    def half(self) -> "Bound":
+        """Returns the bound of each of two that work at once."""
+        return Bound(memory_bytes=max(self.memory_bytes // 2, 1 << 16), folder=self.folder)
+
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
@@ -52,14 +58,22 @@ class Footprint:
     disk_bytes: int
     ranges: int
 
+    def __add__(self, other: "Footprint") -> "Footprint":
+        """Returns what two need at once."""
+        return Footprint(
+            self.memory_bytes + other.memory_bytes,
+            self.disk_bytes + other.disk_bytes,
+            max(self.ranges, other.ranges),
+        )
+
 
 def footprint(rows: int, row_bytes: int, bound: Bound) -> Footprint:
     """Tells beforehand what ``rows`` rows need."""
-    whole = rows * row_bytes * _COPIES
-    if whole <= bound.memory_bytes:
-        return Footprint(whole, 0, 1)
-    ranges = min(1 << (-(-whole // bound.memory_bytes) - 1).bit_length(), _MOST_RANGES)
-    return Footprint(max(bound.memory_bytes, whole // ranges), rows * row_bytes, ranges)
+    whole = rows * row_bytes
+    ranges = min(1 << max(-(-whole * _WORKING // bound.memory_bytes) - 1, 0).bit_length(), _MOST_RANGES)
+    in_memory = whole * _DEALING <= bound.memory_bytes
+    waiting = whole * _DEALING if in_memory else bound.memory_bytes
+    return Footprint(max(waiting, whole // ranges * _WORKING), 0 if in_memory else whole, ranges)
 
 
 class Spill:
@@ -83,14 +97,16 @@ class Spill:
         self._width = -(-limit // self.ranges)
         self._waiting: list[Rows] = []
         self._waiting_bytes = 0
+        self._ends: npt.NDArray[np.int64] | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def add(self, rows: Rows) -> None:
         """Takes rows in; the array must not change afterwards."""
         self._waiting.append(rows)
+        self._ends = None
         self._waiting_bytes += rows.nbytes
-        if self._waiting_bytes * _COPIES > self._bound.memory_bytes:
-            self._flush()
+        if self._waiting_bytes * _DEALING > self._bound.memory_bytes:
+            self._write()
 
     def __iter__(self) -> Iterator[Rows]:
         """Yields the rows of each range that has any, ranges ascending, rows of a range in no particular order."""
@@ -100,23 +116,21 @@ class Spill:
                 yield chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
 
     def chunks(self, number: int) -> Iterator[Rows]:
-        """Yields the rows of one range in pieces that fit in memory, the same pieces each time."""
-        if self._folder is None and self.ranges > 1:
-            self._flush()
+        """Yields the rows of one range in pieces that fit in memory, the same pieces each time.
+
+        Nothing may be added between one call and the next.
+        """
         if self._folder is None:
-            if self._waiting:
-                self._waiting = [np.concatenate(self._waiting)]
-                yield self._waiting[0]
+            yield from self._cut(self._dealt_in_memory(number))
             return
         if self._waiting:
-            self._flush()
-        most = max(self._bound.memory_bytes // (_COPIES * self.dtype.itemsize), 1)
+            self._write()
         path = self._path(number)
         if path.exists():
             rows = path.stat().st_size // self.dtype.itemsize
-            for first in range(0, rows, most):
+            for first in range(0, rows, self._most()):
                 offset = first * self.dtype.itemsize
-                yield np.fromfile(path, self.dtype, count=min(most, rows - first), offset=offset)
+                yield np.fromfile(path, self.dtype, count=min(self._most(), rows - first), offset=offset)
 
     def close(self) -> None:
         """Removes the files."""
@@ -133,23 +147,40 @@ class Spill:
     ) -> None:
         self.close()
 
-    def _flush(self) -> None:
+    def _most(self) -> int:
+        """Rows of a piece."""
+        return max(self._bound.memory_bytes // (_WORKING * self.dtype.itemsize), 1)
+
+    def _cut(self, rows: Rows) -> Iterator[Rows]:
+        for first in range(0, rows.size, self._most()):
+            yield rows[first : first + self._most()]
+
+    def _dealt_in_memory(self, number: int) -> Rows:
+        if self._ends is None:
+            rows, self._ends = self._deal()
+            self._waiting = [rows]
+        return self._waiting[0][self._ends[number] : self._ends[number + 1]]
+
+    def _deal(self) -> tuple[Rows, npt.NDArray[np.int64]]:
+        """The rows that wait, by range, and where each range begins and ends."""
+        rows = np.concatenate(self._waiting) if self._waiting else np.zeros(0, dtype=self.dtype)
+        # One range of all 64-bit keys is wider than any of them.
+        if self.ranges == 1:
+            return rows, np.array([0, rows.size])
+        numbers = (rows[self._key].astype(np.uint64) // np.uint64(self._width)).astype(np.uint16)
+        ends = np.concatenate(([0], np.cumsum(np.bincount(numbers, minlength=self.ranges))))
+        return rows[np.argsort(numbers, kind="stable")], ends
+
+    def _write(self) -> None:
         if self._folder is None:
             self._folder = self._open_folder()
-        if not self._waiting:
-            return
-        rows = np.concatenate(self._waiting)
+        rows, ends = self._deal()
         self._waiting, self._waiting_bytes = [], 0
-        keys = rows[self._key].astype(np.uint64)
-        # One range of all 64-bit keys is wider than any of them.
-        numbers = (keys // np.uint64(self._width) if self.ranges > 1 else keys & np.uint64(0)).astype(np.uint16)
-        rows = rows[np.argsort(numbers, kind="stable")]
-        ends = np.cumsum(np.bincount(numbers, minlength=self.ranges))
         try:
-            for number in np.flatnonzero(np.diff(ends, prepend=0)):
+            for number in np.flatnonzero(np.diff(ends)):
                 with self._path(int(number)).open("ab") as file:
                     # Not ``tofile``, whose errors do not say what was wrong.
-                    file.write(rows[ends[number - 1] if number else 0 : ends[number]].view(np.uint8).data)
+                    file.write(rows[ends[number] : ends[number + 1]].view(np.uint8).data)
         except OSError as error:
             raise DataError(
                 f"{self._folder.name}: cannot take {rows.nbytes} bytes that do not fit in memory: {error.strerror}; "

@@ -40,7 +40,7 @@ def test_what_it_takes_is_told_beforehand() -> None:
     large = footprint(20 * 10**9, 16, Bound(memory_bytes=8 << 30))
     assert large.disk_bytes == 320 * 10**9
     assert large.memory_bytes == 8 << 30
-    assert large.ranges == 128
+    assert large.ranges == 512
 
 
 def test_files_go_where_they_are_sent_and_do_not_stay(tmp_path: Path) -> None:
