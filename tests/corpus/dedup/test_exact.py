@@ -1,5 +1,7 @@
 import itertools
+import tracemalloc
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -202,3 +204,29 @@ def test_what_is_no_table_of_duplicates_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"document": [1]}), tmp_path / "other.parquet")
     with pytest.raises(DataError, match="columns"):
         read_duplicates(tmp_path / "other.parquet")
+
+
+def test_memory_stays_within_the_bound(tmp_path: Path) -> None:
+    """Rows of ten times the bound, a third of them of one hash; only what NumPy and Python allocate is counted."""
+    bound = Bound(memory_bytes=1 << 20, folder=tmp_path)
+    shards, size = 80, 5000
+
+    def shard_rows_of() -> Iterator[np.ndarray]:
+        for shard in range(shards):
+            rows = np.empty(size, dtype=HASH_ROW)
+            rows["high"] = np.random.default_rng(shard).integers(0, 2**64, size, dtype=np.uint64)
+            rows["high"][::3] = 7
+            rows["low"], rows["part"] = rows["high"], WHOLE
+            rows["rank"] = np.arange(shard * size, (shard + 1) * size)
+            yield rows
+
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        chunks = find_duplicates(shard_rows_of(), expected_rows=shards * size, documents=shards * size, bound=bound)
+        dropped = sum(len(chunk) for chunk in chunks)
+        peak = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    assert dropped == shards * -(-size // 3) - 1
+    assert peak < bound.memory_bytes + 2 * size * HASH_ROW.itemsize
