@@ -14,6 +14,7 @@ COMMANDS = {
     "preprocess": "tokenize JSONL into a .bin/.idx pair, byte-identical to Megatron's",
     "merge": "join pairs into one, as Megatron's merge_datasets.py does, with metadata and provenance",
     "split": "cut a pair between documents, into train, valid and test or into shards",
+    "blend": "show what the mix of a run will be, before any training",
     "train": "run MindFormers' Trainer on a YAML, with the loaders registered",
     "demo": "real text to a killed and exactly resumed training run, in minutes, on CPU",
 }

@@ -10,9 +10,11 @@ from mindformers.tools.register import MindFormerConfig
 from mindformers.tools.utils import get_real_group_size
 
 from mindformers_megatron.format.atomic import write_atomically
-from mindformers_megatron.loader import cpu, settings
+from mindformers_megatron.loader import cpu
 from mindformers_megatron.loader.restart import settle_resume
 from mindformers_megatron.loader.spread import spread
+from mindformers_megatron.settings import run_config
+from mindformers_megatron.settings.yaml_file import Config, read_config
 
 
 def train(path: str | Path, overrides: Sequence[str] = ()) -> None:
@@ -28,15 +30,15 @@ def train(path: str | Path, overrides: Sequence[str] = ()) -> None:
         ConfigError: One line, for a bad option or a state that belongs to another plan.
         DataError: One line, for a file that is missing or damaged.
     """
-    config = settings.read_config(Path(path), overrides)
+    config = read_config(Path(path), overrides)
     settle_resume(config)
-    settings.complete(config)
-    settings.check(config)
-    if settings.runs_on_cpu(config):
+    run_config.complete(config)
+    run_config.check(config)
+    if run_config.runs_on_cpu(config):
         cpu.replace_barrier()
     mindformers_config = MindFormerConfig(str(_write_in_force(config)))
     build_context(mindformers_config)
-    if settings.is_data_parallel(config) and config.get("load_checkpoint"):
+    if run_config.is_data_parallel(config) and config.get("load_checkpoint"):
         mindformers_config.load_checkpoint = str(
             spread(Path(config["load_checkpoint"]), get_real_group_size(), _output_dir(config) / "loaded_checkpoint")
         )
@@ -47,7 +49,7 @@ def train(path: str | Path, overrides: Sequence[str] = ()) -> None:
         trainer.train()
 
 
-def _write_in_force(config: settings.Config) -> Path:
+def _write_in_force(config: Config) -> Path:
     rank = os.environ.get("RANK_ID", "0")
     path = _output_dir(config) / ("config.yaml" if rank == "0" else f"config_rank_{rank}.yaml")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,5 +57,5 @@ def _write_in_force(config: settings.Config) -> Path:
     return path
 
 
-def _output_dir(config: settings.Config) -> Path:
+def _output_dir(config: Config) -> Path:
     return Path(config.get("output_dir") or "./output")

@@ -9,13 +9,14 @@ from mindspore.dataset import GeneratorDataset
 
 from mindformers_megatron.errors import ConfigError
 from mindformers_megatron.loader import resume
-from mindformers_megatron.loader.options import LoaderOptions
-from mindformers_megatron.loader.shards import Shard, StreamSampler, steps_per_epoch
+from mindformers_megatron.loader.sampler import StreamSampler
 from mindformers_megatron.loader.source import SampleSource
-from mindformers_megatron.loader.startup import describe
 from mindformers_megatron.loader.stream import Batch, Cursor, batches
+from mindformers_megatron.sampling.describe import describe
 from mindformers_megatron.sampling.plan import SamplePlan
+from mindformers_megatron.sampling.shards import Shard, steps_per_epoch
 from mindformers_megatron.sampling.state import DataState
+from mindformers_megatron.settings.loader_options import LoaderOptions
 
 logger = logging.getLogger(__name__)
 

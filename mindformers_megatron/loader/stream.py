@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from mindformers_megatron.loader.shards import Shard
 from mindformers_megatron.loader.source import BLOCK_ROWS
 from mindformers_megatron.sampling.plan import SamplePlan
+from mindformers_megatron.sampling.shards import Shard
 
 Batch = dict[str, npt.NDArray[np.int32]]
 

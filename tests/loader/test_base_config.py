@@ -12,7 +12,7 @@ pytestmark = pytest.mark.train
 def read(tmp_path):
     from mindformers.tools.register import MindFormerConfig
 
-    from mindformers_megatron.loader.settings import read_config
+    from mindformers_megatron.settings.yaml_file import read_config
 
     def write_and_read(*overrides, **files):
         for name, content in files.items():

@@ -7,6 +7,8 @@ import sys
 import numpy as np
 import pytest
 
+from mindformers_megatron.errors import DataError
+
 pytestmark = pytest.mark.train
 
 
@@ -59,3 +61,12 @@ print("built", type(loader).__module__, loader.get_dataset_size())
         [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
     )
     assert "built mindformers_megatron.loader.loader" in done.stdout
+
+
+def test_a_missing_corpus_is_one_line_through_mindformers_too(tmp_path):
+    from mindformers.dataset import build_dataset_loader
+
+    config = {"type": "BlendedMegatronDataLoader", "dataset_dir": [str(tmp_path / "wiki.bin")], "seq_length": 32}
+    with pytest.raises(DataError, match=r"BlendedMegatronDataLoader: .*wiki.* no such pair") as caught:
+        build_dataset_loader(config)
+    assert "\n" not in str(caught.value)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from mindspore.dataset import Sampler
 
 from mindformers_megatron.errors import ConfigError
 
@@ -56,30 +55,3 @@ def steps_per_epoch(num_samples: int, global_batch_size: int) -> int:
     amount for another number of ranks.
     """
     return max(1, num_samples // global_batch_size)
-
-
-class StreamSampler(Sampler):  # type: ignore[misc]
-    """Gives MindSpore the samples of one rank; its e-th epoch goes on where the one before ended.
-
-    MindSpore asks it once for each epoch of an iterator, those that ``set_init_step`` skips included, so the count of
-    calls is the number of the epoch.
-    """
-
-    def __init__(self, shard: Shard, rows: int) -> None:
-        """Sets the sampler up to start at sample 0.
-
-        Args:
-            shard: The rank's share.
-            rows: Rows of one MindSpore epoch on this rank.
-        """
-        super().__init__(rows)
-        self.shard = shard
-        self.rows = rows
-        self.start = 0
-        self.epoch = 0
-
-    def get_indices(self) -> I64:
-        """The samples of the next epoch, int64[rows]. Whole arrays: MindSpore's own walks an iterator in Python."""
-        epoch, self.epoch = self.epoch, self.epoch + 1
-        # Of a resumed run, rows that MindSpore skips may lie before sample 0; it never asks for them.
-        return self.shard.samples(self.start, epoch * self.rows, self.rows)

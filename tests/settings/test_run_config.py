@@ -6,16 +6,10 @@ import pytest
 import yaml
 
 from mindformers_megatron.errors import ConfigError, DataError
-
-pytestmark = pytest.mark.train
+from mindformers_megatron.settings.run_config import check, complete
+from mindformers_megatron.settings.yaml_file import read_config
 
 CPU = {"context": {"device_target": "CPU"}, "runner_config": {"sink_mode": False, "epochs": 1}, "run_mode": "train"}
-
-
-def settings():
-    from mindformers_megatron.loader import settings
-
-    return settings
 
 
 @pytest.fixture
@@ -25,14 +19,14 @@ def run(blend):
 
 
 def completed(config):
-    settings().complete(config)
+    complete(config)
     return config
 
 
 def read(tmp_path, content, *overrides):
     path = tmp_path / "run.yaml"
     path.write_text(yaml.safe_dump(content))
-    return settings().read_config(path, overrides)
+    return read_config(path, overrides)
 
 
 def test_overrides_reach_into_mappings_and_lists_and_their_values_are_yaml(tmp_path):
@@ -58,7 +52,7 @@ def test_a_file_that_is_no_mapping_in_yaml_is_one_line(tmp_path, content):
     path = tmp_path / "run.yaml"
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"run\.yaml") as caught:
-        settings().read_config(path)
+        read_config(path)
     assert "\n" not in str(caught.value)
 
 
@@ -114,15 +108,15 @@ def test_a_run_without_our_datasets_is_left_as_it_is():
 def test_bad_data_is_refused_before_anything_is_built(run, change, message):
     run["train_dataset"]["data_loader"] |= change
     with pytest.raises((ConfigError, DataError), match=message) as caught:
-        settings().complete(run)
-        settings().check(run)
+        complete(run)
+        check(run)
     assert "\n" not in str(caught.value)
 
 
 def test_settings_that_cannot_work_are_refused(run):
     with pytest.raises(ConfigError, match="run_mode is 'predict'"):
-        settings().check({**run, "run_mode": "predict"})
+        check({**run, "run_mode": "predict"})
     with pytest.raises(ConfigError, match="sink_mode must be False on CPU"):
-        settings().check({**run, "runner_config": {}})
-    settings().check({**run, "runner_config": {}, "context": {"device_target": "Ascend"}})
-    settings().check(run)
+        check({**run, "runner_config": {}})
+    check({**run, "runner_config": {}, "context": {"device_target": "Ascend"}})
+    check(run)

@@ -1,0 +1,1 @@
+"""The YAML of a run, read and checked without MindSpore."""
