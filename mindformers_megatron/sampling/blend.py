@@ -11,6 +11,7 @@ state, no period to store, and no drift, for all is whole numbers. A side's coun
 node, and what it inherits from above shrinks with its share; see ``Blend.counts`` for the bound.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -91,6 +92,30 @@ class Blend:
             node[active] = self._sides[here, np.where(goes_left, 0, 1)]
             active = active[node[active] >= 0]
         return ~node, rank
+
+    def samples_of(self, corpus: int, ranks: Sequence[int]) -> list[int]:
+        """Returns which sample is the ``rank``-th of a corpus, for each rank: the inverse of ``locate``."""
+        path = self._path(corpus)
+        found = []
+        for rank in ranks:
+            for node, side in path:
+                left, whole = int(self._left_parts[node]), int(self._all_parts[node])
+                # L(m) = (m·a + c) // b for the left; what it leaves, m - L(m), has the same form for the right.
+                parts, shift = (left, whole // 2) if side == 0 else (whole - left, whole - 1 - whole // 2)
+                rank = -(-((rank + 1) * whole - shift) // parts) - 1
+            found.append(rank)
+        return found
+
+    def _path(self, corpus: int) -> list[tuple[int, int]]:
+        """The (node, side) from a corpus's leaf up to the root."""
+        if len(self._sides) == 1 and self._sides[0, 0] == self._sides[0, 1]:
+            return []
+        above = {int(side): (node, place) for node, sides in enumerate(self._sides) for place, side in enumerate(sides)}
+        path, label = [], ~corpus
+        while label in above:
+            path.append(above[label])
+            label = path[-1][0] or -(2**62)
+        return path
 
     def counts(self, samples: int) -> I64:
         """Returns int64[N]: how many of the first ``samples`` samples each corpus gives.

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mindformers_megatron.format.index import Index
-from mindformers_megatron.sampling.keys import derive_key, words_at
+from mindformers_megatron.sampling.keys import U64, derive_key, words_at
 from mindformers_megatron.sampling.packing import pack
-from mindformers_megatron.sampling.permutation import permute
+from mindformers_megatron.sampling.permutation import permute, unpermute
 from mindformers_megatron.sampling.pieces import Pieces, ranges
 
 I64 = npt.NDArray[np.int64]
@@ -103,8 +103,7 @@ class DocumentOrder:
         """Returns what the k-th samples of the corpus are made from, any k ≥ 0."""
         epochs, rows = np.divmod(cursors, self.epoch_length)
         if self.shuffle:
-            key = np.array(derive_key("document", self.seed, self.name, "rows"), dtype=np.uint64)
-            rows = permute(rows, self.epoch_length, words_at(key, epochs.astype(np.uint64)))
+            rows = permute(rows, self.epoch_length, self._row_keys(epochs))
         packed = np.flatnonzero(rows >= self.long_rows[-1])
         alone = np.flatnonzero(rows < self.long_rows[-1])
         owner, start, length = self._packed_pieces(rows[packed] - self.long_rows[-1], epochs[packed])
@@ -120,6 +119,48 @@ class DocumentOrder:
         before = np.concatenate(([0], np.cumsum(filled)))[row]
         return Pieces(row=row, column=ends - length - before, start=start, length=length, counted=filled - 1)
 
+    def containing(self, begin: int, end: int, epochs: int) -> I64:
+        """Returns the cursors of the samples of the first ``epochs`` epochs that hold a token of ``[begin, end)``."""
+        # Documents overlap by the token that two chunks share, so the rows of all chunks are looked at one by one.
+        chunks = np.diff(self.long_rows)
+        document = np.repeat(np.arange(chunks.size), chunks)
+        start = self.long_start[document] + (np.arange(document.size) - self.long_rows[document]) * self.seq_length
+        alone = np.flatnonzero((start < end) & (start + self.seq_length + 1 > begin))
+        length = np.repeat(np.arange(self.length_first.size - 1), np.diff(self.length_first))
+        item = np.flatnonzero((self.short_start < end) & (self.short_start + length > begin))
+        epoch = np.repeat(np.arange(epochs, dtype=np.int64), item.size)
+        item = np.tile(item, epochs)
+        slot = item - self.length_first[length[item]]
+        if self.shuffle:
+            sizes = self.length_first[length[item] + 1] - self.length_first[length[item]]
+            slot = unpermute(slot, sizes, self._item_keys(epoch, length[item]))
+        packed = np.array(
+            [self._row_of(size, place) for size, place in zip(length[item].tolist(), slot.tolist(), strict=True)],
+            dtype=np.int64,
+        )
+        rows = np.concatenate((np.tile(alone, epochs), packed))
+        epoch = np.concatenate((np.repeat(np.arange(epochs, dtype=np.int64), alone.size), epoch))
+        if self.shuffle:
+            rows = unpermute(rows, self.epoch_length, self._row_keys(epoch))
+        return np.unique(epoch * self.epoch_length + rows)
+
+    def _row_of(self, length: int, slot: int) -> int:
+        """The row that holds the ``slot``-th item of a length."""
+        kinds = np.flatnonzero(self.items[:, 0] == length)
+        first = self.items[kinds, 1]
+        kind = kinds[np.argsort(first)][np.searchsorted(np.sort(first), slot, side="right") - 1]
+        group = int(np.searchsorted(self.group_items, kind, side="right")) - 1
+        within = (slot - int(self.items[kind, 1])) // int(self.items[kind, 2])
+        return int(self.long_rows[-1] + self.group_rows[group]) + within
+
+    def _row_keys(self, epochs: I64) -> U64:
+        key = np.array(derive_key("document", self.seed, self.name, "rows"), dtype=np.uint64)
+        return words_at(key, epochs.astype(np.uint64))
+
+    def _item_keys(self, epochs: I64, lengths: I64) -> U64:
+        key = np.array(derive_key("document", self.seed, self.name, "items"), dtype=np.uint64)
+        return words_at(words_at(key, epochs.astype(np.uint64)), lengths.astype(np.uint64))
+
     def _packed_pieces(self, rows: I64, epochs: I64) -> tuple[I64, I64, I64]:
         """Returns (place in ``rows``, first token, length) of every item of packed rows."""
         group = np.searchsorted(self.group_rows, rows, side="right") - 1
@@ -129,7 +170,6 @@ class DocumentOrder:
         rank = first + (rows - self.group_rows[group])[owner] * each
         owner, length, rank = np.repeat(owner, each), np.repeat(length, each), ranges(rank, each)
         if self.shuffle:
-            key = np.array(derive_key("document", self.seed, self.name, "items"), dtype=np.uint64)
-            keys = words_at(words_at(key, epochs.astype(np.uint64))[owner], length.astype(np.uint64))
-            rank = permute(rank, self.length_first[length + 1] - self.length_first[length], keys)
+            sizes = self.length_first[length + 1] - self.length_first[length]
+            rank = permute(rank, sizes, self._item_keys(epochs[owner], length))
         return owner, self.short_start[self.length_first[length] + rank], length

@@ -38,6 +38,13 @@ class MegatronCourse:
             return np.zeros_like(samples), samples
         return self.blend.locate(samples)
 
+    def samples_of(self, corpus: int, cursors: I64) -> I64:
+        """Returns the numbers of the samples that are the k-th of a corpus, ascending."""
+        if self.blend is None:
+            return np.sort(cursors)
+        own = np.flatnonzero(self.blend.dataset_index == corpus)
+        return np.sort(own[cursors[cursors < own.size]])
+
     def cursors(self, sample: int) -> I64:
         """int64[N]: how many samples each corpus has given when sample ``sample`` is next."""
         if self.blend is None:

@@ -178,6 +178,24 @@ class MegatronOrder:
             counted=np.maximum(filled - 1, 0),
         )
 
+    def containing(self, begin: int, end: int, epochs: int) -> I64:
+        """Returns the cursors of all samples that hold a token of ``[begin, end)``; there are no epochs to limit."""
+        del epochs
+        starts = self.index.sequence_pointers[:] // self.index.dtype.itemsize
+        lengths = self.index.sequence_lengths[:].astype(np.int64)
+        touched = np.zeros(starts.size, dtype=np.bool_)
+        touched[(starts < end) & (starts + lengths > begin)] = True
+        places = np.flatnonzero(touched[self.document_index])
+        bounds = self.sample_index[:, 0].astype(np.int64)
+        lowest = np.maximum(np.searchsorted(bounds, places, side="left") - 1, 0)
+        highest = np.minimum(np.searchsorted(bounds, places, side="right") - 1, len(self) - 1)
+        samples = np.unique(ranges(lowest, np.maximum(highest - lowest + 1, 0)))
+        cursors = np.flatnonzero(np.isin(self.shuffle_index, samples))
+        # A sample that ends in a touched sequence may end before the tokens asked for.
+        pieces = self.pieces(cursors)
+        holding = (pieces.start < end) & (pieces.start + pieces.length > begin)
+        return cursors[np.unique(pieces.row[holding])]
+
 
 def _count_tokens(index: Index, begin: int, lengths: I32) -> int:
     shortest = int(lengths.argmin())

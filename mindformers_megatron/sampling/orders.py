@@ -27,6 +27,9 @@ class Order(Protocol):
     def pieces(self, cursors: npt.NDArray[np.int64]) -> Pieces:
         """What the k-th samples are made from: int64[B], any k ≥ 0, in any order."""
 
+    def containing(self, begin: int, end: int, epochs: int) -> npt.NDArray[np.int64]:
+        """The cursors, ascending, of the samples of the first ``epochs`` epochs that hold a token of [begin, end)."""
+
 
 def order_of(corpus: Corpus, spec: PlanSpec) -> Order:
     """Builds the order of one corpus.

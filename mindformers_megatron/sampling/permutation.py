@@ -6,6 +6,8 @@ values too many, so nearly always the first output will do. Of a few elements, w
 well, each goes to the rank of its hash among the hashes of all.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -17,7 +19,10 @@ _ROUNDS = 7
 _ONE, _S32 = np.uint64(1), np.uint64(32)
 _M1, _M2 = np.uint64(0xD6E8FEB86659FD93), np.uint64(0xCF1BBCDCB7A56463)
 
+_LAST = np.uint64(2**64 - 1)
+
 I64 = npt.NDArray[np.int64]
+Map = Callable[[I64, I64, U64], I64]
 
 
 def permute(positions: I64, sizes: I64 | int, keys: U64) -> I64:
@@ -31,37 +36,66 @@ def permute(positions: I64, sizes: I64 | int, keys: U64) -> I64:
     Returns:
         int64[B]. For a fixed size and key the map is a bijection of [0, size).
     """
-    sizes = np.broadcast_to(np.asarray(sizes, dtype=np.int64), positions.shape)
+    return _apply(positions, sizes, keys, _ranks, _feistel(_network))
+
+
+def unpermute(elements: I64, sizes: I64 | int, keys: U64) -> I64:
+    """Returns the position at which each element stands: the inverse of ``permute``, of the same arguments."""
+    return _apply(elements, sizes, keys, _elements_of_ranks, _feistel(_network_back))
+
+
+def _apply(values: I64, sizes: I64 | int, keys: U64, of_few: Map, of_many: Map) -> I64:
+    sizes = np.broadcast_to(np.asarray(sizes, dtype=np.int64), values.shape)
     few = sizes <= FEW
     if few.all():
-        return _by_rank(positions, sizes, keys)
+        return of_few(values, sizes, keys)
     if not few.any():
-        return _by_feistel(positions, sizes, keys)
-    elements = np.empty_like(positions)
-    for chosen, method in ((few, _by_rank), (~few, _by_feistel)):
-        elements[chosen] = method(positions[chosen], sizes[chosen], keys[chosen])
-    return elements
+        return of_many(values, sizes, keys)
+    result = np.empty_like(values)
+    for chosen, method in ((few, of_few), (~few, of_many)):
+        result[chosen] = method(values[chosen], sizes[chosen], keys[chosen])
+    return result
 
 
-def _by_rank(positions: I64, sizes: I64, keys: U64) -> I64:
+def _hashes(sizes: I64, keys: U64) -> U64:
+    """The hash of every element of each permutation, those beyond its size last of all: uint64[B, FEW at most]."""
     others = np.arange(sizes.max(initial=1), dtype=np.uint64)
     hashes = words_at(keys[:, None], others[None, :])
-    mine = np.take_along_axis(hashes, positions[:, None], axis=1)
-    return np.count_nonzero((hashes < mine) & (others < sizes[:, None].astype(np.uint64)), axis=1)
+    return np.where(others < sizes[:, None].astype(np.uint64), hashes, _LAST)
 
 
-def _by_feistel(positions: I64, sizes: I64, keys: U64) -> I64:
-    limits = sizes.astype(np.uint64)
-    high = np.sqrt(limits).astype(np.uint64)
-    high += high * high < limits
-    low = (limits + high - _ONE) // high
-    round_keys = mix(keys + np.arange(_ROUNDS, dtype=np.uint64)[:, None])
-    values = _network(positions.astype(np.uint64), high, low, round_keys)
-    outside = np.flatnonzero(values >= limits)
-    while outside.size:
-        values[outside] = _network(values[outside], high[outside], low[outside], round_keys[:, outside])
-        outside = outside[values[outside] >= limits[outside]]
-    return values.astype(np.int64)
+def _ranks(positions: I64, sizes: I64, keys: U64) -> I64:
+    hashes = _hashes(sizes, keys)
+    return np.count_nonzero(hashes < np.take_along_axis(hashes, positions[:, None], axis=1), axis=1)
+
+
+def _elements_of_ranks(elements: I64, sizes: I64, keys: U64) -> I64:
+    order = np.argsort(_hashes(sizes, keys), axis=1)
+    return np.take_along_axis(order, elements[:, None], axis=1)[:, 0]
+
+
+def _feistel(network: Callable[[U64, U64, U64, U64], U64]) -> Map:
+    def walk(values: I64, sizes: I64, keys: U64) -> I64:
+        limits = sizes.astype(np.uint64)
+        high = np.sqrt(limits).astype(np.uint64)
+        high += high * high < limits
+        low = (limits + high - _ONE) // high
+        round_keys = mix(keys + np.arange(_ROUNDS, dtype=np.uint64)[:, None])
+        walked = network(values.astype(np.uint64), high, low, round_keys)
+        outside = np.flatnonzero(walked >= limits)
+        while outside.size:
+            walked[outside] = network(walked[outside], high[outside], low[outside], round_keys[:, outside])
+            outside = outside[walked[outside] >= limits[outside]]
+        return walked.astype(np.int64)
+
+    return walk
+
+
+def _noise(digits: U64, key: U64) -> U64:
+    noise = (digits ^ key) * _M1
+    noise = (noise ^ (noise >> _S32)) * _M2
+    # One bit less, so that adding a digit does not wrap.
+    return noise >> _ONE
 
 
 def _network(values: U64, high: U64, low: U64, round_keys: U64) -> U64:
@@ -69,9 +103,15 @@ def _network(values: U64, high: U64, low: U64, round_keys: U64) -> U64:
     left, right = np.divmod(values, low)
     left_base, right_base = high, low
     for key in round_keys:
-        noise = (right ^ key) * _M1
-        noise = (noise ^ (noise >> _S32)) * _M2
-        # One bit less, so that the sum does not wrap.
-        left, right = right, (left + (noise >> _ONE)) % left_base
+        left, right = right, (left + _noise(right, key)) % left_base
         left_base, right_base = right_base, left_base
+    return left * right_base + right
+
+
+def _network_back(values: U64, high: U64, low: U64, round_keys: U64) -> U64:
+    left_base, right_base = (low, high) if _ROUNDS % 2 else (high, low)
+    left, right = np.divmod(values, right_base)
+    for key in round_keys[::-1]:
+        left_base, right_base = right_base, left_base
+        left, right = (right + left_base - _noise(left, key) % left_base) % left_base, left
     return left * right_base + right

@@ -14,7 +14,7 @@ from mindformers_megatron.sampling.corpora import Corpus, open_corpora
 from mindformers_megatron.sampling.megatron_course import MegatronCourse, megatron_course
 from mindformers_megatron.sampling.mix import Mix
 from mindformers_megatron.sampling.orders import Order, order_of
-from mindformers_megatron.sampling.pieces import read_pieces
+from mindformers_megatron.sampling.pieces import Pieces, read_pieces
 from mindformers_megatron.sampling.resume import Change, OnChange, check_unchanged, phase_states, resume
 from mindformers_megatron.sampling.schedule import Schedule
 from mindformers_megatron.sampling.spec import PlanSpec
@@ -134,6 +134,33 @@ class SamplePlan(Sequence[Columns]):
             this is.
         """
         return self.schedule.locate(samples)
+
+    def pieces(self, name: str, cursors: I64) -> Pieces:
+        """What the k-th samples of a corpus are made from; see ``Pieces``. The corpus is one of ``corpora``."""
+        return self._orders[name].pieces(cursors)
+
+    def epochs(self, name: str, cursors: I64) -> I64:
+        """The epochs that the k-th samples of a corpus belong to: int64[B] → int64[B]."""
+        return cursors // self._orders[name].epoch_length
+
+    def samples_holding(self, name: str, begin: int, end: int, until: int) -> I64:
+        """Finds where tokens were seen.
+
+        Args:
+            name: The corpus, one of ``corpora``.
+            begin: First token, in its ``.bin``.
+            end: Behind the last one.
+            until: Samples of the run to look at, from its start.
+
+        Returns:
+            The numbers of the samples below ``until`` that hold a token of [begin, end), ascending: int64[K].
+        """
+        number = self.names.index(name)
+        given = int(self.schedule.cursors(until)[number])
+        order = self._orders[name]
+        cursors = order.containing(begin, end, -(-given // order.epoch_length))
+        samples = self.schedule.samples_of(number, cursors[cursors < given])
+        return samples[samples < until]
 
     def read(self, samples: I64) -> Columns:
         """Reads samples.

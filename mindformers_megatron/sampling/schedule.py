@@ -47,6 +47,15 @@ class Phase:
         stepped = np.concatenate(([0], np.cumsum(ends - begins)))
         return places + stepped[np.searchsorted(begins - stepped[:-1], places, side="right")]
 
+    def numbers(self, positions: Sequence[int]) -> list[int]:
+        """The numbers of the samples at positions: the inverse of ``positions``; those stepped over have none."""
+        return [
+            position - self.position + self.first - sum(min(end, position) - begin for begin, end in passed)
+            for position in positions
+            for passed in [[pair for pair in self.skips if pair[0] <= position]]
+            if not any(begin <= position < end for begin, end in passed)
+        ]
+
     def locate(self, samples: I64) -> tuple[I64, I64]:
         """int64[B] numbers of samples of this phase → (corpus, cursor), int64[B] each."""
         corpus, rank = self.blend.locate(self.positions(samples) - self.position)
@@ -84,6 +93,19 @@ class Schedule:
             chosen = owner == number
             corpus[chosen], cursor[chosen] = self.phases[number].locate(samples[chosen])
         return corpus, cursor
+
+    def samples_of(self, corpus: int, cursors: I64) -> I64:
+        """Returns the numbers, ascending, of the samples that are the k-th of a corpus and were not stepped over."""
+        found: list[int] = []
+        for phase, after in zip(self.phases, (*self.phases[1:], None), strict=True):
+            own = cursors - phase.base[corpus]
+            own = own[own >= 0]
+            if after is not None:
+                own = own[own < after.base[corpus] - phase.base[corpus]]
+            if own.size and phase.blend.parts[corpus]:
+                ranks = phase.blend.samples_of(corpus, own.tolist())
+                found += phase.numbers([phase.position + rank for rank in ranks])
+        return np.array(sorted(found), dtype=np.int64)
 
     def cursors(self, sample: int) -> I64:
         """int64[N]: how many samples each corpus has given, or been stepped over, when sample ``sample`` is next."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mindformers_megatron.sampling.keys import U64, below, derive_key, words_at
-from mindformers_megatron.sampling.permutation import permute
+from mindformers_megatron.sampling.permutation import permute, unpermute
 from mindformers_megatron.sampling.pieces import Pieces, ranges
 
 I64 = npt.NDArray[np.int64]
@@ -98,21 +98,54 @@ class StreamOrder:
             counted=np.minimum(self.seq_length, self.num_tokens - first),
         )
 
+    def containing(self, begin: int, end: int, epochs: int) -> I64:
+        """Returns the cursors of the samples of the first ``epochs`` epochs that hold a token of ``[begin, end)``."""
+        number = np.arange(epochs, dtype=np.int64)
+        # Where the tokens lie behind the epoch's first window, along a line that goes on round the circle.
+        first = (begin - self.begin - self.offset(number)) % self.num_tokens
+        reach = self.epoch_length * self.stride + self.seq_length
+        turns = np.arange(-1, -(-reach // self.num_tokens) + 1, dtype=np.int64) * self.num_tokens
+        first = first[:, None] + turns
+        lowest = np.maximum(-(-(first - self.seq_length) // self.stride), 0)
+        highest = np.minimum((first + (end - begin) - 1) // self.stride, self.epoch_length - 1)
+        count = np.maximum(highest - lowest + 1, 0)
+        windows = ranges(lowest.ravel(), count.ravel())
+        epoch = np.repeat(number, count.sum(axis=1))
+        cursors = epoch * self.epoch_length + self._positions(windows, epoch)
+        return np.unique(cursors)
+
+    def _positions(self, windows: I64, epochs: I64) -> I64:
+        """Where in their epochs windows come: the inverse of ``window``."""
+        counters = epochs.astype(np.uint64)
+        if self.shuffle == "false":
+            return windows
+        if self.shuffle == "true":
+            return unpermute(windows, self.epoch_length, words_at(self._key("order"), counters))
+        return self._out_of_blocks(windows, counters)
+
     def _in_blocks(self, positions: I64, counters: U64) -> I64:
-        size = self.epoch_length
-        block = min(self.block, size)
-        full = size // block
-        # The windows that fill no whole run come last; a drawn rotation sees to it that they are others in every epoch.
-        rotation = below(words_at(self._key("rotation"), counters), np.array(min(size, 2**32 - 1), dtype=np.uint64))
+        size, block = self.epoch_length, min(self.block, self.epoch_length)
         run, inside = np.divmod(positions, block)
-        whole = run < full
-        run[whole] = permute(run[whole], full, words_at(self._key("runs"), counters[whole]))
-        keys = words_at(words_at(self._key("inside"), counters), run.astype(np.uint64))
-        inside[whole] = permute(inside[whole], block, keys[whole])
-        rest = size - full * block
-        if rest and not whole.all():
-            inside[~whole] = permute(inside[~whole], rest, keys[~whole])
-        return (rotation + run * block + inside) % size
+        # The windows that fill no whole run come last; a drawn rotation sees to it that they are others in every epoch.
+        whole = run < size // block
+        run[whole] = permute(run[whole], size // block, words_at(self._key("runs"), counters[whole]))
+        inside = permute(inside, np.where(whole, block, size % block), self._run_keys(run, counters))
+        return (self._rotation(counters) + run * block + inside) % size
+
+    def _out_of_blocks(self, windows: I64, counters: U64) -> I64:
+        size, block = self.epoch_length, min(self.block, self.epoch_length)
+        run, inside = np.divmod((windows - self._rotation(counters)) % size, block)
+        whole = run < size // block
+        inside = unpermute(inside, np.where(whole, block, size % block), self._run_keys(run, counters))
+        run[whole] = unpermute(run[whole], size // block, words_at(self._key("runs"), counters[whole]))
+        return run * block + inside
+
+    def _rotation(self, counters: U64) -> I64:
+        bound = np.array(min(self.epoch_length, 2**32 - 1), dtype=np.uint64)
+        return below(words_at(self._key("rotation"), counters), bound)
+
+    def _run_keys(self, run: I64, counters: U64) -> U64:
+        return words_at(words_at(self._key("inside"), counters), run.astype(np.uint64))
 
     def _key(self, purpose: str) -> U64:
         return np.array(derive_key("stream", self.seed, self.name, purpose), dtype=np.uint64)

@@ -38,6 +38,14 @@ def test_counts_agree_with_locations_at_any_position(parts: list[int], start: in
     assert np.array_equal(counts, blend.counts(start + length))
 
 
+@given(parts=part_lists, samples=st.lists(st.integers(0, 2**61), min_size=1, max_size=20))
+def test_a_sample_is_found_from_its_corpus_and_cursor(parts: list[int], samples: list[int]) -> None:
+    blend = blend_of(parts)
+    corpus, cursor = blend.locate(np.array(samples))
+    for sample, number, rank in zip(samples, corpus.tolist(), cursor.tolist(), strict=True):
+        assert blend.samples_of(number, [rank]) == [sample]
+
+
 @given(parts=part_lists, prefix=st.integers(0, 2**61))
 def test_no_prefix_is_off_by_as_much_as_the_number_of_corpora(parts: list[int], prefix: int) -> None:
     counts = blend_of(parts).counts(prefix).tolist()

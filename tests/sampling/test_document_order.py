@@ -82,6 +82,26 @@ def test_a_sample_does_not_depend_on_what_else_is_asked(
     assert together == [rows_of(order, np.array([cursor]))[0] for cursor in cursors]
 
 
+@settings(max_examples=30)
+@given(
+    lengths=st.lists(st.integers(0, 40), min_size=1, max_size=30).filter(lambda lengths: max(lengths) > 1),
+    seq_length=st.integers(1, 24),
+    shuffle=st.booleans(),
+    data=st.data(),
+)
+def test_the_samples_that_hold_a_token_are_found_without_reading_any(
+    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], seq_length: int, shuffle: bool, data: st.DataObject
+) -> None:
+    order = order_over(lengths, tmp_path_factory.mktemp("corpus"), seq_length, shuffle)
+    begin = data.draw(st.integers(0, sum(lengths) - 1))
+    end = data.draw(st.integers(begin + 1, sum(lengths)))
+    rows = rows_of(order, np.arange(2 * order.epoch_length))
+    holding = [
+        cursor for cursor, row in enumerate(rows) if any(start < end and start + size > begin for start, size in row)
+    ]
+    assert order.containing(begin, end, 2).tolist() == holding
+
+
 def test_epochs_pack_other_documents_together(make_corpus: MakeCorpus, tmp_path: Path) -> None:
     order = order_over([5] * 600, tmp_path, 16, True)
     first = {tuple(row) for row in rows_of(order, np.arange(order.epoch_length))}

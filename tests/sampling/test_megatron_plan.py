@@ -75,6 +75,19 @@ def test_a_run_in_megatrons_order_can_be_resumed_and_any_change_is_refused() -> 
         plan_of(case, "train", 700, dataset_weights=[0.4, 0.4, 0.2]).resumed(state, "continue")
 
 
+@pytest.mark.parametrize("name", ["multi_epoch_split", "blend_weighted"])
+def test_the_samples_that_hold_a_document_are_found_without_reading_any(name: str) -> None:
+    case = next(case for case in CASES if case["name"] == name)
+    plan = plan_of(case, "train", case["sizes"][0], columns=["input_ids"])
+    numbers, cursors = plan.locate(np.arange(len(plan)))
+    order = plan._orders["wiki"]
+    pieces = order.pieces(cursors[numbers == 0])
+    for begin, end in ((0, 1), (1000, 1100), (5000, 5003)):
+        holding = np.unique(pieces.row[(pieces.start < end) & (pieces.start + pieces.length > begin)])
+        found = plan.schedule.samples_of(0, order.containing(begin, end, 1))
+        assert found.tolist() == np.flatnonzero(numbers == 0)[holding].tolist()
+
+
 def test_megatrons_order_ends_and_says_so() -> None:
     plan = plan_of(CASES[0], "train", 100)
     with pytest.raises(IndexError, match="has"):

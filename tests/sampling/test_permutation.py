@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mindformers_megatron.sampling.keys import below, derive_key, words_at
-from mindformers_megatron.sampling.permutation import FEW, permute
+from mindformers_megatron.sampling.permutation import FEW, permute, unpermute
 
 keys = st.integers(0, 2**64 - 1)
 
@@ -16,6 +16,20 @@ def permutation(size: int, key: int) -> np.ndarray:
 @given(size=st.integers(1, 20_000), key=keys)
 def test_every_element_comes_exactly_once(size: int, key: int) -> None:
     assert np.array_equal(np.sort(permutation(size, key)), np.arange(size))
+
+
+@given(st.lists(st.tuples(st.integers(1, 2**61), keys), min_size=1, max_size=20), st.integers(0, 2**61))
+def test_every_position_can_be_found_from_its_element(under: list[tuple[int, int]], place: int) -> None:
+    sizes = np.array([size for size, _ in under])
+    keys_of = np.array([key for _, key in under], dtype=np.uint64)
+    positions = place % sizes
+    assert np.array_equal(unpermute(permute(positions, sizes, keys_of), sizes, keys_of), positions)
+
+
+@pytest.mark.parametrize("size", [1, 2, 100, FEW, FEW + 1, 1000, 65_537])
+def test_the_inverse_holds_for_whole_permutations(size: int) -> None:
+    keys_of = np.full(size, 99, dtype=np.uint64)
+    assert np.array_equal(unpermute(permutation(size, 99), size, keys_of), np.arange(size))
 
 
 @pytest.mark.parametrize("size", [FEW, FEW + 1, 127, 128, 129, 4096, 2**16, 2**16 + 1, 3_000_017])

@@ -263,3 +263,14 @@ def test_samples_beyond_the_plan_are_out_of_range_by_index_but_can_be_read(blend
     with pytest.raises(IndexError, match="start at 0"):
         plan.read(np.array([-1]))
     assert plan.read(np.array([10]))["input_ids"].shape == (1, 32)
+
+
+def test_where_tokens_were_seen_is_known_without_reading_a_sample(blend: list[str]) -> None:
+    plan = build(blend, skip_samples=[[30, 60]], weight_schedule=[{"from_sample": 200, "weights": [0.1, 0.1, 0.8]}])
+    until = 500
+    numbers, cursors = plan.locate(np.arange(until))
+    for name, begin, end in (("wiki", 100, 130), ("code", 0, 1), ("chat", 17, 40)):
+        mine = np.flatnonzero(numbers == plan.names.index(name))
+        pieces = plan.pieces(name, cursors[mine])
+        holding = np.unique(pieces.row[(pieces.start < end) & (pieces.start + pieces.length > begin)])
+        assert plan.samples_holding(name, begin, end, until).tolist() == mine[holding].tolist()

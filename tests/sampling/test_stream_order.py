@@ -61,6 +61,18 @@ def test_a_sample_does_not_depend_on_what_else_is_asked(order: StreamOrder, curs
         assert count[0] == counted[place]
 
 
+@given(order=orders, epochs=st.integers(1, 4), data=st.data())
+def test_the_samples_that_hold_a_token_are_found_without_reading_any(
+    order: StreamOrder, epochs: int, data: st.DataObject
+) -> None:
+    begin = data.draw(st.integers(0, order.num_tokens - 1))
+    end = data.draw(st.integers(begin + 1, order.num_tokens))
+    rows, _ = rows_of(order, np.arange(epochs * order.epoch_length))
+    places = rows - order.begin
+    holding = np.flatnonzero(((places >= begin) & (places < end)).any(axis=1))
+    assert np.array_equal(order.containing(order.begin + begin, order.begin + end, epochs), holding)
+
+
 @given(order=orders, number=st.integers(0, 10**6))
 def test_an_epoch_goes_through_every_window_once(order: StreamOrder, number: int) -> None:
     epochs, windows = order.window(epoch(order, number))
