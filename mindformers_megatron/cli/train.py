@@ -13,6 +13,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, required=True, help="MindFormers' YAML")
     parser.add_argument("--register-path", type=Path, help="folder of classes that the YAML names by auto_register")
     parser.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="CHECK",
+        help="let data and model differ in this (vocab_size, eod_id, pad_id, bos_id, seq_length, "
+        "max_position_embeddings, tokenizer), with a warning; may be given several times",
+    )
+    parser.add_argument(
         "overrides", nargs="*", metavar="KEY=VALUE", help="settings over those of the YAML, as runner_config.epochs=2"
     )
 
@@ -30,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
         from mindformers_megatron.loader import launch
     except ImportError as error:
         raise ConfigError(str(error)) from error
-    launch.train(args.config, args.overrides)
+    launch.train(args.config, args.overrides, args.allow)
     return 0
 
 

@@ -17,7 +17,7 @@ from mindformers_megatron.settings import run_config
 from mindformers_megatron.settings.yaml_file import Config, read_config
 
 
-def train(path: str | Path, overrides: Sequence[str] = ()) -> None:
+def train(path: str | Path, overrides: Sequence[str] = (), allow: Sequence[str] = ()) -> None:
     """Trains as the YAML says; the same call on every rank, under ``msrun`` too.
 
     What is in force (the YAML, the overrides, and what they left out) is written to ``<output_dir>/config.yaml``.
@@ -25,6 +25,7 @@ def train(path: str | Path, overrides: Sequence[str] = ()) -> None:
     Args:
         path: MindFormers' YAML.
         overrides: ``key=value``, as ``runner_config.epochs=2`` or ``callbacks.1.save_checkpoint_steps=10``.
+        allow: Mismatches of data and model that are no errors, beside those in the YAML; see ``model_match.CHECKS``.
 
     Raises:
         ConfigError: One line, for a bad option or a state that belongs to another plan.
@@ -32,6 +33,7 @@ def train(path: str | Path, overrides: Sequence[str] = ()) -> None:
     """
     config = read_config(Path(path), overrides)
     settle_resume(config)
+    run_config.allow(config, allow)
     run_config.complete(config)
     run_config.check(config)
     if run_config.runs_on_cpu(config):

@@ -17,6 +17,7 @@ from mindformers_megatron.sampling.plan import SamplePlan
 from mindformers_megatron.sampling.shards import Shard, steps_per_epoch
 from mindformers_megatron.sampling.state import DataState
 from mindformers_megatron.settings.loader_options import LoaderOptions
+from mindformers_megatron.settings.model_match import check_model
 
 logger = logging.getLogger(__name__)
 
@@ -44,13 +45,15 @@ class BlendedMegatronDataLoader(GeneratorDataset):  # type: ignore[misc]
                 (``micro_batch_size``, ``num_parallel_workers``, ``prefetch_size``, …). None stands for "not given".
 
         Raises:
-            ConfigError: One line, for an unknown option (with the nearest right one), a missing one, or a bad value.
+            ConfigError: One line, for an unknown option (with the nearest right one), a missing one, or a bad value;
+                in a MindFormers run also for data that do not fit its model.
             DataError: One line, for a corpus that is missing or damaged.
         """
         self.options = LoaderOptions.from_options({"dataset_dir": dataset_dir, **options}).clamped()
         self.shard = Shard.of(self.options.shard_id, self.options.num_shards)
         self.cursor = Cursor()
         plan = self._open(self.options)
+        check_model(plan, resume.running_config(), self.options.allow)
         asked = self.options.plan.num_samples
         if asked is not None and asked < self.global_batch_size:
             raise ConfigError(

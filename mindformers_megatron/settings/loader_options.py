@@ -10,6 +10,7 @@ from mindformers_megatron.errors import ConfigError, unknown_option
 from mindformers_megatron.sampling.columns import DEFAULT_COLUMNS
 from mindformers_megatron.sampling.resume import OnChange
 from mindformers_megatron.sampling.spec import PlanSpec
+from mindformers_megatron.settings.model_match import check_names
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +33,7 @@ class LoaderOptions:
         shard_id: The rank among them; None with ``num_shards`` None.
         on_change: Whether a run that is resumed with other weights, corpora or skip lists is refused, or goes on with
             the new ones (``continue``).
+        allow: Mismatches of data and model that are no errors; see ``model_match.CHECKS``.
     """
 
     plan: PlanSpec
@@ -43,6 +45,7 @@ class LoaderOptions:
     num_shards: int | None = None
     shard_id: int | None = None
     on_change: OnChange = "refuse"
+    allow: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("micro_batch_size", "num_parallel_workers", "prefetch_size"):
@@ -58,6 +61,7 @@ class LoaderOptions:
             raise ConfigError(f"python_multiprocessing is {self.python_multiprocessing!r}; expected true or false")
         if self.on_change not in get_args(OnChange):
             raise ConfigError(f"on_change is {self.on_change!r}; expected one of: {', '.join(get_args(OnChange))}")
+        check_names(self.allow)
 
     @property
     def rows_per_step(self) -> int:
@@ -81,10 +85,15 @@ class LoaderOptions:
             if name not in known:
                 raise ConfigError(unknown_option(name, known))
         given = {name: value for name, value in options.items() if value is not None}
+        if "allow" in given:
+            given["allow"] = _names("allow", given["allow"])
         columns = given.pop("column_names", None)
         masks = [column for name, column in MASK_COLUMNS.items() if given.pop(name, False)]
         if columns is None:
             columns = given.get("columns", [*DEFAULT_COLUMNS, *masks])
+        for column in masks:
+            if column not in columns:
+                raise ConfigError(f"input_columns are {list(columns)}; {column} is asked for and missing among them")
         if "actual_seq_len" in masks and list(columns)[-1] != "actual_seq_len":
             raise ConfigError(
                 f"input_columns are {list(columns)}; with create_compressed_eod_mask the last must be actual_seq_len, "
@@ -106,6 +115,13 @@ def clamp_workers(workers: int) -> int:
         logger.warning("num_parallel_workers %d is more than the %d cores here; %d are used", workers, cores, cores)
         return cores
     return workers
+
+
+def _names(name: str, value: object) -> tuple[str, ...]:
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(item, str) for item in names):
+        raise ConfigError(f"{name} is {value!r}; expected a list of names")
+    return tuple(names)
 
 
 def _at_least_one(name: str, value: object) -> None:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from mindformers_megatron.errors import ConfigError, DataError
 from mindformers_megatron.sampling.plan import SamplePlan
 from mindformers_megatron.settings.loader_options import LoaderOptions, clamp_workers
+from mindformers_megatron.settings.model_match import check_model
 from mindformers_megatron.settings.yaml_file import Config
 
 LOADERS = ("BlendedMegatronDataLoader", "MegatronIndexedDataset")
@@ -53,11 +54,20 @@ def complete(config: Config) -> None:
             parallel.setdefault("dataset_strategy", dataset_strategy(columns, config.get("parallel_config") or {}))
 
 
+def allow(config: Config, checks: Sequence[str]) -> None:
+    """Adds to what the datasets allow; in place. See ``model_match.CHECKS``."""
+    if checks:
+        for _, options in our_loaders(config):
+            # A bad value of the YAML's is left for LoaderOptions to name.
+            listed = options.get("allow") or []
+            options["allow"] = [*([listed] if isinstance(listed, str) else listed), *checks]
+
+
 def check(config: Config) -> None:
     """Opens the corpora, so that what is wrong with them or with the options is one line, before anything is built.
 
     Raises:
-        ConfigError: For a bad option, or a setting that does not work on CPU.
+        ConfigError: For a bad option, data that do not fit the model, or a setting that does not work on CPU.
         DataError: For a corpus that is missing or damaged.
     """
     if config.get("run_mode", "train") not in ("train", "finetune"):
@@ -69,10 +79,32 @@ def check(config: Config) -> None:
         )
     for name, _ in our_loaders(config):
         options = loader_options(name, config[name])
+        check_columns(name, config[name], options.plan.columns)
         with _named(name):
             plan = SamplePlan(options.plan)
+            check_model(plan, config, options.allow)
             if name == "train_dataset":
                 plan.check_epochs(plan.num_samples * int(runner.get("epochs") or 1))
+
+
+def check_columns(name: str, dataset: Config, given: Sequence[str]) -> None:
+    """Raises ConfigError where a column is missing, or the network would be given columns under each other's names.
+
+    Args:
+        name: Of the dataset's section, for messages.
+        dataset: The section.
+        given: The columns that the loader gives.
+    """
+    columns = list(dataset.get("output_columns") or given)
+    keys = dataset.get("construct_args_key")
+    if keys is not None and list(keys) != columns:
+        raise ConfigError(
+            f"{name}.construct_args_key is {list(keys)}, the columns come as {columns}; expected the same names in the "
+            "same order (leave it out, and it is filled in)"
+        )
+    missing = {"input_ids", "labels"} - set(columns)
+    if missing:
+        raise ConfigError(f"{name}.input_columns are {columns}; {', '.join(sorted(missing))} must be among them")
 
 
 def runs_on_cpu(config: Config) -> bool:

@@ -23,6 +23,12 @@ def options(**given):
         ({"python_multiprocessing": 1}, "python_multiprocessing is 1; expected true or false"),
         ({"batch_size": 6, "micro_batch_size": 4}, "micro_batch_size is 4, a step takes batches of 6"),
         ({"on_change": "ask"}, "on_change is 'ask'; expected one of: refuse, continue"),
+        ({"allow": ["vocabsize"]}, "allow: unknown option 'vocabsize'; did you mean vocab_size"),
+        ({"allow": 3}, "allow is 3; expected a list of names"),
+        (
+            {"create_attention_mask": True, "column_names": ["input_ids", "labels"]},
+            "attention_mask is asked for and missing among them",
+        ),
         ({"dataset_weights": [1, 2]}, "2 entries for 1 corpora"),
         ({"dataset_weights": [-1]}, "is -1; expected a finite number"),
         ({"seq_length": None}, "seq_length is missing"),

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from mindformers_megatron.errors import ConfigError, DataError
-from mindformers_megatron.settings.run_config import check, complete
+from mindformers_megatron.settings.run_config import allow, check, complete
 from mindformers_megatron.settings.yaml_file import read_config
 
 CPU = {"context": {"device_target": "CPU"}, "runner_config": {"sink_mode": False, "epochs": 1}, "run_mode": "train"}
@@ -111,6 +111,37 @@ def test_bad_data_is_refused_before_anything_is_built(run, change, message):
         complete(run)
         check(run)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (
+            {"construct_args_key": ["labels", "input_ids"], "input_columns": ["input_ids", "labels"]},
+            r"construct_args_key is \['labels', 'input_ids'\], the columns come as \['input_ids', 'labels'\]",
+        ),
+        ({"input_columns": ["input_ids", "loss_mask"]}, "labels must be among them"),
+        ({"input_columns": ["input_ids", "labelz"]}, "columns is 'labelz'"),
+    ],
+)
+def test_columns_that_are_missing_or_in_another_order_are_refused(run, change, message):
+    run["train_dataset"] |= change
+    with pytest.raises(ConfigError, match=message) as caught:
+        complete(run)
+        check(run)
+    assert "\n" not in str(caught.value)
+
+
+def test_data_that_do_not_fit_the_model_are_refused_unless_allowed(run):
+    run["model"] = {"model_config": {"vocab_size": 100, "seq_length": 32}}
+    complete(run)
+    with pytest.raises(ConfigError, match=r"train_dataset.data_loader: .*vocab_size is 100; .*allow: \[vocab_size\]"):
+        check(run)
+    allow(run, ["vocab_size"])
+    check(run)
+    allow(run, ["vocab"])
+    with pytest.raises(ConfigError, match="unknown option 'vocab'; did you mean vocab_size"):
+        check(run)
 
 
 def test_settings_that_cannot_work_are_refused(run):
