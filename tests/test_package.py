@@ -31,7 +31,16 @@ def test_importing_and_asking_for_help_load_nothing_heavy(statement: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "module", ["format.reader", "format.writer", "sampling.plan", "tokenization.preprocess", "cli.preprocess"]
+    "module",
+    [
+        "format.reader",
+        "format.writer",
+        "sampling.plan",
+        "tokenization.preprocess",
+        "cli.preprocess",
+        "cli.trace",
+        "report.trace",
+    ],
 )
 def test_the_offline_half_and_the_plan_never_load_mindspore(module: str) -> None:
     loaded = loaded_after(f"import mindformers_megatron.{module}")

@@ -1,0 +1,197 @@
+"""From a sample back to its documents, and from a document to its samples."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mindformers_megatron.errors import ConfigError
+from mindformers_megatron.format.paths import docs_path
+from mindformers_megatron.format.provenance import read_docs
+from mindformers_megatron.format.reader import IndexedDataset
+from mindformers_megatron.format.search import search_sorted
+from mindformers_megatron.sampling.plan import SamplePlan
+
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentPart:
+    """A document, or the part of one, in a row.
+
+    Attributes:
+        document: Its number in the corpus.
+        column: The column of its first token in the row.
+        length: Tokens of it in the row; the last label counts.
+        skipped: Tokens of the document before those.
+        total: Tokens of the document.
+        origin: What provenance says of it (id, source, file, line, byte_offset, meta); None where there is none.
+    """
+
+    document: int
+    column: int
+    length: int
+    skipped: int
+    total: int
+    origin: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedSample:
+    """A sample and all that it is made from.
+
+    Attributes:
+        sample: Its number.
+        corpus: The corpus's name.
+        path: Its prefix.
+        cursor: The how-manieth sample of the corpus.
+        epoch: The epoch of the corpus it belongs to, from 0.
+        tokens: int32[seq_length + 1], the row.
+        columns: The other columns of the plan, by name.
+        parts: The documents in it, by column.
+    """
+
+    sample: int
+    corpus: str
+    path: str
+    cursor: int
+    epoch: int
+    tokens: npt.NDArray[np.int32]
+    columns: dict[str, npt.NDArray[np.int32]]
+    parts: tuple[DocumentPart, ...]
+
+
+def trace_samples(plan: SamplePlan, samples: I64) -> Iterator[TracedSample]:
+    """Traces samples, in the order given.
+
+    Args:
+        plan: The plan of the run.
+        samples: int64[B], numbers of samples.
+
+    Raises:
+        DataError: For a sample of a corpus that the plan no longer lists.
+    """
+    numbers, cursors = plan.locate(samples)
+    rows = plan.read(samples)
+    for place, (sample, number, cursor) in enumerate(
+        zip(samples.tolist(), numbers.tolist(), cursors.tolist(), strict=True)
+    ):
+        name = plan.names[number]
+        dataset = plan.corpora[name].dataset
+        one = np.array([cursor], dtype=np.int64)
+        columns = {column: values[place] for column, values in rows.items()}
+        inputs, labels = columns.pop("input_ids"), columns.pop("labels")
+        yield TracedSample(
+            sample=sample,
+            corpus=name,
+            path=dataset.prefix,
+            cursor=cursor,
+            epoch=int(plan.epochs(name, one)[0]),
+            tokens=np.append(inputs, labels[-1:]),
+            columns=columns,
+            parts=tuple(_parts(dataset, plan, name, one)),
+        )
+
+
+def _parts(dataset: IndexedDataset, plan: SamplePlan, name: str, cursor: I64) -> Iterator[DocumentPart]:
+    pieces = plan.pieces(name, cursor)
+    for column, start, length in zip(
+        pieces.column.tolist(), pieces.start.tolist(), pieces.length.tolist(), strict=True
+    ):
+        for document, begin, end in documents_at(dataset, start, start + length):
+            low, high = max(begin, start), min(end, start + length)
+            yield DocumentPart(
+                document=document,
+                column=column + low - start,
+                length=high - low,
+                skipped=low - begin,
+                total=end - begin,
+                origin=origin_of(dataset, document),
+            )
+
+
+def document_extent(dataset: IndexedDataset, document: int) -> tuple[int, int]:
+    """First token and behind the last one of a document.
+
+    Raises:
+        ConfigError: There is no such document.
+    """
+    if not 0 <= document < dataset.num_documents:
+        raise ConfigError(f"{dataset.prefix}: document {document} asked for, it has {dataset.num_documents}")
+    index, edges = dataset.index, []
+    for sequence in index.document_indices[document : document + 2].tolist():
+        inside = sequence < dataset.num_sequences
+        edges.append(int(index.sequence_pointers[sequence]) // index.dtype.itemsize if inside else dataset.num_tokens)
+    return edges[0], edges[1]
+
+
+def documents_at(dataset: IndexedDataset, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+    """The documents that hold a token of [start, stop): (document, first token, behind its last)."""
+    index = dataset.index
+    position = np.array([start * index.dtype.itemsize], dtype=np.int64)
+    sequence = search_sorted(index.sequence_pointers, position, side="right") - 1
+    document = int(search_sorted(index.document_indices, sequence, side="right")[0]) - 1
+    while document < dataset.num_documents:
+        begin, end = document_extent(dataset, document)
+        if begin >= stop:
+            return
+        if end > max(begin, start):
+            yield document, begin, end
+        document += 1
+
+
+def origin_of(dataset: IndexedDataset, document: int) -> dict[str, Any] | None:
+    """What the provenance of a pair says of a document; None where the pair has none."""
+    if not docs_path(dataset.prefix).exists():
+        return None
+    for batch in read_docs(dataset.prefix, document, document + 1):
+        row: dict[str, Any] = batch.to_pylist()[0]
+        return row
+    return None
+
+
+def find_document(plan: SamplePlan, wanted: str) -> list[tuple[str, int]]:
+    """Finds documents by id, or by number.
+
+    Args:
+        plan: The plan of the run.
+        wanted: An id as provenance has it, or ``corpus:number``.
+
+    Returns:
+        (corpus, document) for each match.
+
+    Raises:
+        ConfigError: Nothing has that id.
+    """
+    corpus, _, number = wanted.rpartition(":")
+    if corpus in plan.corpora and number.isdigit():
+        return [(corpus, int(number))]
+    found = []
+    for name, opened in plan.corpora.items():
+        if docs_path(opened.dataset.prefix).exists():
+            document = 0
+            for batch in read_docs(opened.dataset.prefix):
+                ids = batch.column("id").to_numpy(zero_copy_only=False)
+                found += [(name, document + place) for place in np.flatnonzero(ids == wanted).tolist()]
+                document += batch.num_rows
+    if not found:
+        raise ConfigError(
+            f"document {wanted!r} is in no docs.parquet of {', '.join(plan.corpora)}; give its id, or corpus:number "
+            "(wiki:17)"
+        )
+    return found
+
+
+def first_seen(plan: SamplePlan, samples: Sequence[TracedSample], before: int) -> list[tuple[str, int]]:
+    """The documents of ``samples`` that no sample below ``before`` held: (corpus, document), each once, in order."""
+    asked: dict[tuple[str, int], bool] = {}
+    for traced in samples:
+        dataset = plan.corpora[traced.corpus].dataset
+        for part in traced.parts:
+            key = (traced.corpus, part.document)
+            if key not in asked:
+                begin, end = document_extent(dataset, part.document)
+                asked[key] = not plan.samples_holding(traced.corpus, begin, end, before).size
+    return [key for key, new in asked.items() if new]
