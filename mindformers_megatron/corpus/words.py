@@ -72,7 +72,7 @@ def split_words(texts: Sequence[str]) -> Words:
         offsets=np.append(np.searchsorted(starts, text_starts), starts.size),
         starts=starts,
         ends=ends,
-        hashes=_hashes(codes, starts, ends),
+        hashes=hash_spans(codes, starts, ends),
         text_starts=text_starts,
         codes=codes,
     )
@@ -110,7 +110,14 @@ def _runs(kind: npt.NDArray[np.uint8]) -> tuple[I64, I64]:
     return np.flatnonzero(edge[:-1] & word), np.flatnonzero(edge[1:] & word) + 1
 
 
-def _hashes(codes: U32, starts: I64, ends: I64) -> U64:
+def hash_spans(codes: U32, starts: I64, ends: I64) -> U64:
+    """Hashes stretches of characters, folded as words are; equal for equal ones.
+
+    Args:
+        codes: uint32[C], code points.
+        starts: int64[S], where each begins, ascending.
+        ends: int64[S], where it ends (exclusive), ascending.
+    """
     hashes = np.empty(starts.size, dtype=np.uint64)
     first = 0
     # Words are taken as many at a time as the tables of powers reach.
