@@ -4,7 +4,7 @@ import sys
 import time
 from typing import Any
 
-from mindformers_megatron.tokenization.part_encoder import Advance
+from mindformers_megatron.tokenization.counts import Advance
 
 _SECONDS_BETWEEN_LINES = 10.0
 

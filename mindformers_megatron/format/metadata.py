@@ -31,6 +31,8 @@ class TokenizerInfo:
         library_version: of that library.
         engine: that computed them.
         engine_version: of that engine.
+        engine_verdict: what was found when its ids were compared with the library's, in words; empty where it is that
+            library, None in files of before.
     """
 
     name: str
@@ -40,6 +42,7 @@ class TokenizerInfo:
     library_version: str
     engine: str
     engine_version: str
+    engine_verdict: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,6 +279,7 @@ def _tokenizer(fields: _Fields) -> TokenizerInfo:
         library_version=fields.get("library_version", str),
         engine=fields.get("engine", str),
         engine_version=fields.get("engine_version", str),
+        engine_verdict=fields.optional("engine_verdict", str),
     )
 
 

@@ -6,6 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+# Tokens of a document from which on it is copied whole.
+_LONG = 64
+
 
 @dataclass(frozen=True, slots=True)
 class Documents:
@@ -53,4 +56,17 @@ def assemble(
     closing = last[sequences > 0] - 1
     positions = np.cumsum(kept)[closing]
     kept[closing] += 1
-    return Documents(np.insert(ids, positions, eod), kept, sequences)
+    return Documents(_insert(ids, positions, eod), kept, sequences)
+
+
+def _insert(ids: NDArray[np.integer[Any]], positions: NDArray[np.int64], id_: int) -> NDArray[np.integer[Any]]:
+    if ids.size < _LONG * positions.size:
+        return np.insert(ids, positions, id_)
+    # Long pieces are faster copied one by one than moved token by token.
+    inserted = np.array([id_], ids.dtype)
+    pieces: list[NDArray[np.integer[Any]]] = []
+    start = 0
+    for stop in positions.tolist():
+        pieces += (ids[start:stop], inserted)
+        start = stop
+    return np.concatenate([*pieces, ids[start:]])

@@ -63,13 +63,14 @@ def asked_eod(vocabulary: Vocabulary, token: str | None, id_: int | None) -> int
 def declared_eod(files: HuggingFaceFiles, vocabulary: Vocabulary) -> int | None:
     """The id of the token that ends a document by what the tokenizer's files say, None if they do not say.
 
-    Its ``eos_token``; else its ``sep_token``, as Megatron takes it for BERT; else what its generation configuration
-    stops at; else the one special token with a usual name, if there is exactly one.
+    Its ``eod_token``, if it has one of its own; else its ``eos_token``; else its ``sep_token``, as Megatron takes it for
+    BERT; else what its generation configuration stops at; else the one special token with a usual name, if there is
+    exactly one.
 
     Raises:
         DataError: the files name a token that the vocabulary does not have.
     """
-    for key in ("eos_token", "sep_token"):
+    for key in ("eod_token", "eos_token", "sep_token"):
         if token := files.config.get(key):
             return _must_have(vocabulary.id_of(content_of(token)), f"{key} {content_of(token)!r}", vocabulary)
     stops = files.generation.get("eos_token_id")

@@ -22,6 +22,7 @@ _NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token"
 # default.
 _ADDS_BOS = {"Llama": True, "CodeLlama": True, "Gemma": True, "Cohere": True, "GPTNeoX": False}
 GPT2_EOD = "<|endoftext|>"
+_BERT_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +34,21 @@ class HuggingFaceFiles:
         config: the folder's configuration, empty if there is none.
         generation: the folder's generation configuration, likewise.
         files: those that decide which ids a text gets.
+        is_as_saved: the first of them is a ``tokenizer.json`` that gives the same ids by itself.
     """
 
     tokenizer: Any
     config: dict[str, Any]
     generation: dict[str, Any]
     files: tuple[Path, ...]
+    is_as_saved: bool = False
+
+    def json(self) -> bytes:
+        """The content of a ``tokenizer.json`` that gives the same ids."""
+        if self.is_as_saved:
+            return self.files[0].read_bytes()
+        text: str = self.tokenizer.to_str()
+        return text.encode()
 
 
 def load_tokenizer_json(path: Path) -> HuggingFaceFiles:
@@ -70,7 +80,7 @@ def load_tokenizer_json(path: Path) -> HuggingFaceFiles:
     tokenizer.no_padding()
     changed = _apply_config(tokenizer, config, path)
     files = (path, *(file for file in beside[:2] if file.exists())) if changed else (path,)
-    return HuggingFaceFiles(tokenizer, config, generation, files)
+    return HuggingFaceFiles(tokenizer, config, generation, files, is_as_saved=not changed)
 
 
 def load_gpt2(vocab_file: Path, merge_file: Path) -> HuggingFaceFiles:
@@ -81,9 +91,6 @@ def load_gpt2(vocab_file: Path, merge_file: Path) -> HuggingFaceFiles:
     """
     import tokenizers
 
-    for file in (vocab_file, merge_file):
-        if not file.is_file():
-            raise DataError(f"{file}: no such file")
     try:
         model = tokenizers.models.BPE.from_file(str(vocab_file), str(merge_file))
     except Exception as error:  # the library raises nothing more precise
@@ -97,6 +104,32 @@ def load_gpt2(vocab_file: Path, merge_file: Path) -> HuggingFaceFiles:
         tokenizer.add_special_tokens([GPT2_EOD])
         config["eos_token"] = GPT2_EOD
     return HuggingFaceFiles(tokenizer, config, {}, (vocab_file, merge_file))
+
+
+def load_bert(vocab_file: Path, *, lowercase: bool) -> HuggingFaceFiles:
+    """Builds BERT's WordPiece from its vocabulary.
+
+    Args:
+        vocab_file: a token a line.
+        lowercase: bring texts to lower case, without accents, before.
+
+    Raises:
+        DataError: it is no vocabulary of BERT's.
+    """
+    import tokenizers
+
+    try:
+        vocabulary = {token: id_ for id_, token in enumerate(vocab_file.read_text(encoding="utf-8").splitlines())}
+    except (OSError, ValueError) as error:
+        raise DataError(f"{vocab_file}: cannot be read: {error}") from None
+    special = [token for token in _BERT_SPECIAL if token in vocabulary]
+    if not {"[UNK]", "[SEP]"} <= set(special):
+        raise DataError(f"{vocab_file}: is no vocabulary of BERT's: it has no [UNK] or no [SEP]")
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    tokenizer.add_special_tokens(special)
+    return HuggingFaceFiles(tokenizer, {"sep_token": "[SEP]"}, {}, (vocab_file,))
 
 
 def _apply_config(tokenizer: Any, config: dict[str, Any], path: Path) -> bool:

@@ -3,7 +3,9 @@
 import glob
 import hashlib
 import os
+import re
 import stat
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,67 +13,110 @@ from typing import Any
 
 from mindformers_megatron.errors import DataError
 
+STDIN = Path("-")
 _CHUNK_BYTES = 1 << 22
+_SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".pq")
+_COMPRESSED = (".gz", ".zst", ".zstd", ".xz", ".bz2")
+_NAMED = re.compile(r"([^/=*?\[\]\0]+)=(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """One file of JSONL.
+    """One file of records.
 
     Attributes:
-        path: the file.
-        size: bytes, when the run began.
+        path: the file; ``-``: standard input.
+        size: bytes, when the run began; 0 of standard input.
         modified: time of last change, in nanoseconds, when the run began.
         source: what its documents are counted under if they do not name their own source.
+        is_named: the source was given for this input, and holds whatever its documents name.
+        changed: time of last change of content, name or rights, in nanoseconds; nobody can set it.
+        inode: which file it is.
     """
 
     path: Path
     size: int
     modified: int
     source: str
+    is_named: bool = False
+    changed: int = 0
+    inode: int = 0
+
+    @property
+    def is_parquet(self) -> bool:
+        """Whether its records are rows of Parquet; else they are lines of JSON."""
+        return self.path.suffix in (".parquet", ".pq")
 
 
 def find_inputs(patterns: Sequence[str | os.PathLike[str]]) -> list[InputFile]:
     """Finds the input files.
 
     Args:
-        patterns: paths or glob patterns (``**`` reaches into folders). The files of a pattern come in the order of
-            their names, patterns in the order given. A file that exists is taken as it is, whatever its name looks
-            like.
+        patterns: paths, folders, or glob patterns (``**`` reaches into folders); ``-`` is standard input. The files of
+            a pattern or folder come in the order of their names, patterns in the order given. A file that exists is
+            taken as it is, whatever its name looks like. ``name=pattern`` counts what it finds under that name.
 
     Raises:
-        DataError: a file is missing or is no regular file, or a pattern matches nothing.
+        DataError: a file is missing or is no regular file, or a pattern or folder has none.
     """
-    files = []
-    for pattern in patterns:
-        name = os.fspath(pattern)
-        if os.path.lexists(name) or not glob.has_magic(name):
-            files.append(_input_file(Path(name)))
-            continue
-        matches = sorted(match for match in _glob(name) if not Path(match).is_dir())
-        if not matches:
+    return [file for pattern in patterns for file in _find(os.fspath(pattern))]
+
+
+def _find(name: str) -> list[InputFile]:
+    source = None
+    if not os.path.lexists(name) and (named := _NAMED.fullmatch(name)):
+        source, name = named[1], named[2]
+    if name == str(STDIN):
+        return [InputFile(STDIN, 0, 0, source or "stdin", source is not None)]
+    if Path(name).is_dir():
+        found = _files_below(Path(name))
+    elif os.path.lexists(name) or not glob.has_magic(name):
+        found = [Path(name)]
+    else:
+        # Not Path.glob: it takes no absolute patterns.
+        found = sorted(map(Path, glob.glob(name, recursive=True)), key=str)  # noqa: PTH207
+        found = [path for path in found if not path.is_dir()]
+        if not found:
             raise DataError(f"{name}: no file matches this pattern")
-        files.extend(_input_file(Path(match)) for match in matches)
-    return files
+    return [_input_file(path, source) for path in found]
 
 
-def _glob(pattern: str) -> list[str]:
-    # Not Path.glob: it takes no absolute patterns.
-    return glob.glob(pattern, recursive=True)  # noqa: PTH207
+def _files_below(folder: Path) -> list[Path]:
+    found = [
+        Path(parent, name)
+        for parent, _, names in os.walk(folder)
+        for name in names
+        if _without_compression(name).endswith(_SUFFIXES)
+    ]
+    if not found:
+        raise DataError(
+            f"{folder}: no file in this folder ends in {', '.join(_SUFFIXES)}; give a pattern for other names"
+        )
+    return sorted(found, key=str)
 
 
-def _input_file(path: Path) -> InputFile:
+def _without_compression(name: str) -> str:
+    return name.removesuffix(next((suffix for suffix in _COMPRESSED if name.endswith(suffix)), ""))
+
+
+def _input_file(path: Path, source: str | None = None) -> InputFile:
     try:
         status = path.stat()
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-    if stat.S_ISDIR(status.st_mode):
-        raise DataError(f"{path}: is a folder; give files, or a pattern such as '{path}/*.jsonl'")
     if not stat.S_ISREG(status.st_mode):
-        raise DataError(f"{path}: is no regular file; write the records to a file first")
+        raise DataError(f"{path}: is no regular file; write the records to a file first, or pipe them to '-'")
     if not os.access(path, os.R_OK):
         raise DataError(f"{path}: cannot be read: permission denied")
-    return InputFile(path, status.st_size, status.st_mtime_ns, path.name.split(".")[0] or path.name)
+    return InputFile(
+        path,
+        status.st_size,
+        status.st_mtime_ns,
+        source or path.name.split(".")[0] or path.name,
+        source is not None,
+        status.st_ctime_ns,
+        status.st_ino,
+    )
 
 
 class InputHasher:
@@ -79,21 +124,35 @@ class InputHasher:
 
     def __init__(self) -> None:
         self._hashes: dict[Path, Any] = {}
+        self._lock = threading.Lock()
 
     def add(self, path: Path, start: int, stop: int) -> None:
         """Takes in bytes ``[start, stop)`` of a file, which follow those taken in before."""
-        if start == 0:
-            self._hashes[path] = hashlib.sha256()
+        hash_ = self._of(path, afresh=start == 0)
         with path.open("rb") as file:
             file.seek(start)
             while start < stop and (data := file.read(min(_CHUNK_BYTES, stop - start))):
-                self._hashes[path].update(data)
+                hash_.update(data)
                 start += len(data)
+
+    def add_bytes(self, path: Path, data: bytes) -> None:
+        """Takes in bytes that can be read only once."""
+        self._of(path).update(data)
+
+    def has(self, path: Path) -> bool:
+        """Whether anything was taken in of a file."""
+        return path in self._hashes
 
     def digest(self, path: Path) -> str:
         """Hex digest of what was taken in of a file."""
-        digest: str = self._hashes.get(path, hashlib.sha256()).hexdigest()
+        digest: str = self._of(path).hexdigest()
         return digest
+
+    def _of(self, path: Path, *, afresh: bool = False) -> Any:
+        with self._lock:
+            if afresh or path not in self._hashes:
+                self._hashes[path] = hashlib.sha256()
+            return self._hashes[path]
 
 
 def check_unchanged(files: Sequence[InputFile]) -> None:
@@ -103,6 +162,8 @@ def check_unchanged(files: Sequence[InputFile]) -> None:
         DataError: one has another size or was written to.
     """
     for file in files:
+        if file.path == STDIN:
+            continue
         now = _input_file(file.path)
         if (now.size, now.modified) != (file.size, file.modified):
             raise DataError(f"{file.path}: was changed while it was read; run again when it is complete")

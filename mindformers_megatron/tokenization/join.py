@@ -13,8 +13,10 @@ from mindformers_megatron.errors import DataError
 from mindformers_megatron.format.atomic import StagedFile
 from mindformers_megatron.format.provenance import DocsWriter
 from mindformers_megatron.format.writer import IndexedDatasetWriter, WrittenPair
-from mindformers_megatron.tokenization.part_encoder import Counts, EncodedPart
+from mindformers_megatron.tokenization.counts import Counts
 from mindformers_megatron.tokenization.part_files import PartFiles, Reject
+from mindformers_megatron.tokenization.part_markers import EncodedPart
+from mindformers_megatron.tokenization.parts import Piece
 
 
 class Joiner:
@@ -52,30 +54,27 @@ class Joiner:
             self._stack = stack.pop_all()
 
     def add(self, encoded: EncodedPart, files: PartFiles) -> None:
-        """Appends a part, and removes its files.
+        """Appends a part.
 
         Raises:
             DataError: there are now more lines that are no records than there may be; names the last of them.
         """
-        import pyarrow as pa
-        import pyarrow.compute
-
-        if encoded.part.start == 0:
-            self._lines_before = 0
+        pieces = encoded.part.pieces
+        # Nobody has counted the lines before a part that begins in the midst of a file, but here they are known.
+        lines_before = self._lines_before if pieces[0].first_line is None else 0
         if encoded.counts.rejects:
-            self._add_rejects(encoded, files)
+            self._add_rejects(pieces, lines_before, files)
         for key, writer in enumerate(self._writers):
             tokens = files.read_tokens(key, self._dtype)
             writer.add_documents(tokens, *files.read_index(key))
             self._tokens[key] += tokens.size
         docs = files.read_docs()
-        lines = pa.compute.add(docs["line"], self._lines_before)
-        docs = docs.set_column(docs.schema.get_field_index("line"), "line", lines)
+        if lines_before and docs.num_rows:
+            docs = _renumbered(docs, lines_before, encoded.first_documents)
         for docs_writer in self._docs:
             docs_writer.add_table(docs)
-        self._lines_before += encoded.counts.lines
+        self._lines_before = encoded.last_lines + (lines_before if len(pieces) == 1 else 0)
         self.counts.add(encoded.counts)
-        files.remove(len(self._writers))
 
     def publish(self) -> list[WrittenPair]:
         """Completes the outputs and gives them their names.
@@ -109,11 +108,11 @@ class Joiner:
             writer.abort()
         self._stack.close()
 
-    def _add_rejects(self, encoded: EncodedPart, files: PartFiles) -> None:
-        path = encoded.part.path
+    def _add_rejects(self, pieces: Sequence[Piece], lines_before: int, files: PartFiles) -> None:
         seen = self.counts.rejects
-        for reject in files.read_rejects():
-            line = self._lines_before + reject.line
+        for place, reject in files.read_rejects():
+            path = pieces[place].path
+            line = reject.line + (0 if place else lines_before)
             entry = {
                 "file": str(path),
                 "line": line,
@@ -133,3 +132,9 @@ class Joiner:
         if self._rejects_allowed == 0:
             return f"{place}; mend it, or pass --on-error skip to leave such lines out"
         return f"{place}; --on-error allows {self._rejects_allowed} bad lines, and all are in {self._rejects_path}"
+
+
+def _renumbered(docs: Any, lines_before: int, count: int) -> Any:
+    lines = docs["line"].to_numpy().copy()
+    lines[:count] += lines_before
+    return docs.set_column(docs.schema.get_field_index("line"), docs.schema.field("line"), [lines])

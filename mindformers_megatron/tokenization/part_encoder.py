@@ -1,24 +1,33 @@
-"""What a worker does with a part: lines → records → ids → files."""
+"""What a worker does with a part: records → ids → files."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mindformers_megatron.errors import DataError
+from mindformers_megatron.errors import ConfigError, DataError
+from mindformers_megatron.format.provenance import docs_schema
+from mindformers_megatron.tokenization.batches import Batch, read_batches
+from mindformers_megatron.tokenization.counts import Advance, Counts
 from mindformers_megatron.tokenization.documents import Documents, assemble
+from mindformers_megatron.tokenization.engines import Engine
+from mindformers_megatron.tokenization.engines.guard import GuardedEngine
+from mindformers_megatron.tokenization.engines.selection import load_engine
 from mindformers_megatron.tokenization.part_files import PartFiles, PartWriter, Reject
-from mindformers_megatron.tokenization.parts import Part, read_lines
-from mindformers_megatron.tokenization.records import Record, RecordError, parse_record
-from mindformers_megatron.tokenization.tokenizer import TokenizerSpec, open_tokenizer
+from mindformers_megatron.tokenization.part_markers import EncodedPart, read_marker, without_data, write_marker
+from mindformers_megatron.tokenization.parts import Part, Piece
+from mindformers_megatron.tokenization.sentences import SentenceSpec, sentence_splitter
+from mindformers_megatron.tokenization.tokenizer import Tokenizer, TokenizerSpec, open_tokenizer
 
-OTHER_SOURCES = "(others)"
-_MOST_SOURCES = 1000
-_RAW_CHARACTERS = 200
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _MAX_SEQUENCE_TOKENS = 2**31 - 1
 
 
@@ -27,9 +36,11 @@ class EncodingJob:
     """What is the same for all parts of a run.
 
     Attributes:
-        tokenizer: what encodes.
+        tokenizer: what defines the ids.
+        engine: what encodes, by its name in ``load_engine``.
         json_keys: the keys with the texts, each of which makes a pair.
         eod: token appended to each document, None for none.
+        sentences: how texts are cut into sentences, None: not at all.
         dtype: type of the tokens, as NumPy writes it.
         rejects_allowed: lines that may be no records; None: any number.
         folder: where the files of the parts go.
@@ -38,8 +49,10 @@ class EncodingJob:
     """
 
     tokenizer: TokenizerSpec
+    engine: str
     json_keys: tuple[str, ...]
     eod: int | None
+    sentences: SentenceSpec | None
     dtype: str
     rejects_allowed: int | None
     folder: Path
@@ -47,172 +60,228 @@ class EncodingJob:
     max_sequence_tokens: int = _MAX_SEQUENCE_TOKENS
 
 
-@dataclass(slots=True)
-class Counts:
-    """What was found in a part, or in many.
-
-    Attributes:
-        lines: all of them.
-        blanks: lines of white space, which are nothing.
-        rejects: lines that are no records.
-        documents: records.
-        tokens: under all keys together.
-        documents_of: documents by source.
-        tokens_of: tokens by source, under all keys together.
-    """
-
-    lines: int = 0
-    blanks: int = 0
-    rejects: int = 0
-    documents: int = 0
-    tokens: int = 0
-    documents_of: Counter[str] = field(default_factory=Counter)
-    tokens_of: Counter[str] = field(default_factory=Counter)
-
-    def add(self, other: "Counts") -> None:
-        """Adds another's counts to these. Sources beyond the first thousand are counted as one."""
-        self.lines += other.lines
-        self.blanks += other.blanks
-        self.rejects += other.rejects
-        self.documents += other.documents
-        self.tokens += other.tokens
-        for source, documents in other.documents_of.items():
-            # Where each record names a source of its own, counting them all would take memory without end.
-            known = source in self.documents_of or len(self.documents_of) < _MOST_SOURCES
-            kept = source if known else OTHER_SOURCES
-            self.documents_of[kept] += documents
-            self.tokens_of[kept] += other.tokens_of[source]
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedPart:
-    """A part whose files are complete.
-
-    Attributes:
-        part: the part.
-        counts: what was found in it, up to where it was given up.
-    """
-
-    part: Part
-    counts: Counts
-
-
-@dataclass(frozen=True, slots=True)
-class Advance:
-    """What a worker has got done since it said so last.
-
-    Attributes:
-        bytes: of input.
-        documents: documents.
-        tokens: tokens.
-    """
-
-    bytes: int
-    documents: int
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    line: int
-    byte_offset: int
-    record: Record
-
-
 class PartEncoder:
-    """Encodes parts; made once in each worker.
+    """Encodes parts; several threads may call one at once.
 
     Args:
         job: what is to be done.
         notify: told about each ``Advance``.
+        opened: the tokenizer and the engine where they have been opened already.
     """
 
-    def __init__(self, job: EncodingJob, notify: Callable[[Any], None]) -> None:
+    def __init__(
+        self, job: EncodingJob, notify: Callable[[Any], None], opened: tuple[Tokenizer, Engine] | None = None
+    ) -> None:
         self._job = job
         self._notify = notify
-        self._engine = open_tokenizer(job.tokenizer).engine
+        if opened is None:
+            tokenizer = open_tokenizer(job.tokenizer)
+            opened = tokenizer, load_engine(tokenizer, job.engine)
+        self._tokenizer, self._engine = opened
+        self._split = None if job.sentences is None else sentence_splitter(job.sentences)
+        self._dtype = np.dtype(job.dtype)
 
-    def __call__(self, part: Part) -> EncodedPart:
-        """Encodes a part. Gives it up after one more line that is no record than may be.
+    def __call__(self, task: tuple[Part, str]) -> EncodedPart:
+        """Encodes a part, unless an earlier run has finished it. Gives it up after one bad line more than may be.
+
+        Args:
+            task: the part, and the fingerprint it is marked with when it is finished.
 
         Raises:
             DataError: the file cannot be read, or a document cannot be encoded.
         """
+        part, fingerprint = task
         counts = Counts()
-        reached = part.start
         files = PartFiles(self._job.folder, part.number)
-        with PartWriter(files, len(self._job.json_keys), np.dtype(self._job.dtype)) as writer:
-            for rows in self._batches(part, counts, writer):
-                tokens = self._encode(part, rows, counts, writer)
-                here = rows[-1].byte_offset
-                self._notify(Advance(here - reached, len(rows), tokens))
-                reached = here
-        self._notify(Advance(part.stop - reached, 0, 0))
-        return EncodedPart(part, counts)
-
-    def _batches(self, part: Part, counts: Counts, writer: PartWriter) -> Iterator[list[_Row]]:
-        rows: list[_Row] = []
-        size = 0
-        for offset, line in read_lines(part):
-            counts.lines += 1
-            if line.isspace():
-                counts.blanks += 1
-                continue
-            try:
-                record = parse_record(line, self._job.json_keys)
-            except RecordError as error:
-                counts.rejects += 1
-                writer.add_reject(Reject(counts.lines, offset, str(error), _begin_of(line)))
-                allowed = self._job.rejects_allowed
-                if allowed is not None and counts.rejects > allowed:
+        keys = len(self._job.json_keys)
+        if finished := read_marker(files, keys, self._dtype, part, fingerprint):
+            disk_bytes = sum(piece.disk_bytes for piece in part.pieces)
+            self._notify(Advance(disk_bytes, finished.counts.documents, finished.counts.tokens))
+            return finished
+        files.marker.unlink(missing_ok=True)
+        first_documents = last_lines = 0
+        given_up = False
+        with PartWriter(files, keys, self._dtype) as writer:
+            for place, piece in enumerate(part.pieces):
+                lines_before = counts.lines
+                given_up = self._encode_piece(place, piece, counts, writer)
+                first_documents = first_documents if place else counts.documents
+                last_lines = counts.lines - lines_before
+                if given_up:
                     break
-                continue
-            rows.append(_Row(counts.lines, offset, record))
-            size += len(line)
-            if size >= self._job.batch_bytes:
-                yield rows
-                rows, size = [], 0
-        if rows:
-            yield rows
+        encoded = EncodedPart(without_data(part), counts, first_documents, last_lines, given_up)
+        if not given_up:
+            write_marker(files, writer.sums, encoded, fingerprint)
+        return encoded
 
-    def _encode(self, part: Part, rows: Sequence[_Row], counts: Counts, writer: PartWriter) -> int:
-        per_document = np.zeros(len(rows), np.int64)
-        for key in range(len(self._job.json_keys)):
-            texts = [row.record.texts[key] for row in rows]
-            flat = list(chain.from_iterable(texts))
+    def _encode_piece(self, place: int, piece: Piece, counts: Counts, writer: PartWriter) -> bool:
+        allowed = self._job.rejects_allowed
+        told, share = 0, 0.0
+        for batch in read_batches(piece, self._job.json_keys, self._job.batch_bytes):
+            counts.lines += batch.num_lines
+            counts.blanks += batch.blanks
+            documents, tokens, rejects = self._encode(piece, batch, counts, writer)
+            for reject in rejects:
+                counts.rejects += 1
+                writer.add_reject(place, reject)
+            share += batch.share
+            reached = min(int(piece.disk_bytes * share), piece.disk_bytes)
+            self._notify(Advance(reached - told, documents, tokens))
+            told = reached
+            if allowed is not None and counts.rejects > allowed:
+                return True
+        self._notify(Advance(piece.disk_bytes - told, 0, 0))
+        return False
+
+    def _encode(
+        self, piece: Piece, batch: Batch, counts: Counts, writer: PartWriter
+    ) -> tuple[int, int, Sequence[Reject]]:
+        """Encodes and writes a batch; returns its documents, their tokens, and the lines that are no records."""
+        encoded, special = self._encode_texts(piece, batch)
+        if self._job.tokenizer.special_tokens_in_text == "error" and special.any():
+            batch = self._refuse(batch, special, encoded)
+            encoded, special = self._encode_texts(piece, batch)
+        if len(batch):
+            per_document = np.zeros(len(batch), np.int64)
+            for key, documents in enumerate(encoded):
+                self._check_lengths(piece, batch, documents)
+                writer.add(key, documents)
+                per_document += documents.tokens_per_document()
+            counts.documents += len(batch)
+            counts.tokens += (tokens := int(per_document.sum()))
+            counts.special_tokens += int(special.sum())
+            sources = _sources(piece, batch)
+            _count_sources(sources, piece.source, per_document, counts)
+            writer.add_docs(_docs(piece, batch, sources))
+        else:
+            tokens = 0
+        if isinstance(self._engine, GuardedEngine):
+            audited, referred = self._engine.take_counts()
+            counts.audited += audited
+            counts.referred += referred
+        return len(batch), tokens, batch.rejects
+
+    def _encode_texts(self, piece: Piece, batch: Batch) -> tuple[list[Documents], NDArray[np.int64]]:
+        """(documents for each key, special tokens that stood in each record by name)."""
+        special = np.zeros(len(batch), np.int64)
+        encoded = []
+        for texts in batch.texts:
+            flat, per_document = texts.flat, texts.counts
+            if self._split is not None:
+                split = [self._split(text) for text in flat]
+                flat = list(chain.from_iterable(split))
+                per_text = np.fromiter(map(len, split), np.int64, len(split))
+                ends = np.concatenate(([0], np.cumsum(per_text)))[np.cumsum(per_document)]
+                per_document = np.diff(ends, prepend=0)
             try:
                 ids, lengths = self._engine.encode(flat)
+            except (DataError, ConfigError):
+                raise
             except Exception as error:  # tokenizers raises nothing more precise
                 reason = str(error).partition("\n")[0]
-                raise DataError(f"{part.path}, {_span(rows)}: the tokenizer failed: {reason}") from None
-            documents = assemble(ids, lengths, np.fromiter(map(len, texts), np.int64, len(texts)), self._job.eod)
-            self._check_lengths(part, rows, documents)
-            writer.add(key, documents)
-            per_document += documents.tokens_per_document()
-        counts.documents += len(rows)
-        counts.tokens += int(per_document.sum())
-        for row, tokens in zip(rows, per_document.tolist(), strict=True):
-            record = row.record
-            source = record.source or part.source
-            counts.documents_of[source] += 1
-            counts.tokens_of[source] += tokens
-            writer.add_doc(record.id, source, str(part.path), row.line, row.byte_offset, record.meta)
-        return int(per_document.sum())
+                raise DataError(f"{piece.path}, {_span(batch)}: the tokenizer failed: {reason}") from None
+            special += self._special_tokens(ids, lengths, per_document)
+            encoded.append(assemble(ids, lengths, per_document, self._job.eod))
+        return encoded, special
 
-    def _check_lengths(self, part: Part, rows: Sequence[_Row], documents: Documents) -> None:
+    @cached_property
+    def _special_ids(self) -> tuple[int, NDArray[np.bool_], int]:
+        """(smallest special id, which ids from there on are special, how many the tokenizer adds to each text)."""
+        tokenizer = self._tokenizer
+        if tokenizer.splits_special_tokens or not tokenizer.special_tokens:
+            return 0, np.zeros(0, bool), 0
+        smallest = min(tokenizer.special_tokens)
+        table = np.zeros(max(tokenizer.special_tokens) - smallest + 2, bool)
+        table[np.fromiter(tokenizer.special_tokens, np.int64) - smallest] = True
+        around = np.concatenate(tokenizer.added_around()) - smallest
+        return smallest, table, int(table[around[(around >= 0) & (around < table.size)]].sum())
+
+    def _special_tokens(
+        self, ids: NDArray[np.int32], lengths: NDArray[np.int64], per_document: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        smallest, table, added = self._special_ids
+        none = np.zeros(per_document.size, np.int64)
+        if not table.size:
+            return none
+        if not ids.size or int(ids.max()) < smallest:
+            return none
+        # The last place of the table stands for all ids beyond; most vocabularies have theirs at one end.
+        candidates = np.flatnonzero((ids >= smallest) & (ids < smallest + table.size))
+        found = candidates[table[ids[candidates] - smallest]]
+        if found.size == added * np.count_nonzero(lengths):
+            return none
+        text = np.searchsorted(np.cumsum(lengths), found, "right")
+        of_texts = np.bincount(text, minlength=lengths.size) - np.where(lengths > 0, added, 0)
+        document = np.repeat(np.arange(per_document.size), per_document)
+        totals = np.bincount(document, of_texts, minlength=per_document.size)
+        return totals.astype(np.int64)
+
+    def _refuse(self, batch: Batch, special: NDArray[np.int64], encoded: list[Documents]) -> Batch:
+        rejects = []
+        names = set(self._tokenizer.special_tokens.values())
+        starts = [np.concatenate(([0], np.cumsum(texts.counts))) for texts in batch.texts]
+        for place in np.flatnonzero(special):
+            texts = [
+                text
+                for of_key, start in zip(batch.texts, starts, strict=True)
+                for text in of_key.flat[start[place] : start[place + 1]]
+            ]
+            found = next((name for name in sorted(names) if any(name in text for text in texts)), "one")
+            reason = f"its text has the special token {found!r} in it"
+            line, offset = int(batch.lines[place]), int(batch.byte_offsets[place])
+            rejects.append(Reject(line, offset, reason, "".join(texts)[:200]))
+        return batch.without(special > 0, rejects)
+
+    def _check_lengths(self, piece: Piece, batch: Batch, documents: Documents) -> None:
         limit = self._job.max_sequence_tokens
         if documents.lengths.size and (longest := int(documents.lengths.max())) > limit:
             sequence = int(documents.lengths.argmax())
-            row = rows[int(np.searchsorted(np.cumsum(documents.sequences), sequence, "right"))]
+            document = int(np.searchsorted(np.cumsum(documents.sequences), sequence, "right"))
             raise DataError(
-                f"{part.path}, byte {row.byte_offset:,}: a document of {longest:,} tokens; an index holds at most "
-                f"{limit:,}, so split it"
+                f"{piece.path}, byte {batch.byte_offsets[document]:,}: a document of {longest:,} tokens; an index "
+                f"holds at most {limit:,}, so split it"
             )
 
 
-def _begin_of(line: bytes) -> str:
-    return line[: 4 * _RAW_CHARACTERS].decode(errors="replace").rstrip("\r\n")[:_RAW_CHARACTERS]
+def _sources(piece: Piece, batch: Batch) -> list[str] | None:
+    """The source of each record; None: that of the piece for all."""
+    if piece.is_named or batch.sources is None:
+        return None
+    return [source or piece.source for source in batch.sources]
 
 
-def _span(rows: Sequence[_Row]) -> str:
-    return f"records at bytes {rows[0].byte_offset:,} to {rows[-1].byte_offset:,}"
+def _count_sources(sources: list[str] | None, source_of_all: str, tokens: NDArray[np.int64], counts: Counts) -> None:
+    if sources is None:
+        counts.documents_of[source_of_all] += tokens.size
+        counts.tokens_of[source_of_all] += int(tokens.sum())
+        return
+    documents_of = Counter(sources)
+    places = {source: place for place, source in enumerate(documents_of)}
+    which = np.fromiter((places[source] for source in sources), np.int64, len(sources))
+    tokens_of = np.bincount(which, tokens, minlength=len(places))
+    counts.documents_of += documents_of
+    for source, place in places.items():
+        counts.tokens_of[source] += int(tokens_of[place])
+
+
+def _docs(piece: Piece, batch: Batch, sources: list[str] | None) -> "pa.RecordBatch":
+    import pyarrow as pa
+
+    count, text = len(batch), pa.string()
+
+    def column(values: Sequence[str | None] | None) -> "pa.Array":
+        return pa.nulls(count, text) if values is None else pa.array(values, text)
+
+    columns = [
+        column(batch.ids),
+        pa.repeat(piece.source, count) if sources is None else pa.array(sources, text),
+        pa.repeat(str(piece.path), count),
+        pa.array(batch.lines),
+        pa.array(batch.byte_offsets),
+        column(batch.metas),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=docs_schema())
+
+
+def _span(batch: Batch) -> str:
+    return f"records at bytes {batch.byte_offsets[0]:,} to {batch.byte_offsets[-1]:,}"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-_NAME = re.compile(r"\d{8}\.(\d+\.(bin|npz)|docs\.arrow|rejected\.jsonl)")
+_NAME = re.compile(r"\d{8}\.(\d+\.(bin|npz)|docs\.arrow|rejected\.jsonl|done(\.tmp)?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,16 @@ class PartFiles:
         """Lines that are no records, as JSONL."""
         return self._path("rejected.jsonl")
 
+    @property
+    def marker(self) -> Path:
+        """Says that the other files are complete."""
+        return self._path("done")
+
+    def all(self, keys: int) -> list[Path]:
+        """The files of a part but its marker."""
+        paths = [path for key in range(keys) for path in (self.tokens(key), self.index(key))]
+        return [*paths, self.docs, self.rejects]
+
     def _path(self, name: str) -> Path:
         return self.folder / f"{self.number:08d}.{name}"
 
@@ -91,41 +101,40 @@ class PartFiles:
         with pa.memory_map(str(self.docs)) as file:
             return pa.ipc.open_file(file).read_all()
 
-    def read_rejects(self) -> Iterator[Reject]:
-        """The lines that are no records, in order."""
+    def read_rejects(self) -> Iterator[tuple[int, Reject]]:
+        """(number of the piece, line that is no record), in order."""
         with self.rejects.open("rb") as file:
             for line in file:
-                yield Reject(**orjson.loads(line))
-
-    def remove(self, keys: int) -> None:
-        """Removes what there is."""
-        paths = [path for key in range(keys) for path in (self.tokens(key), self.index(key))]
-        for path in (*paths, self.docs, self.rejects):
-            path.unlink(missing_ok=True)
+                piece, fields = orjson.loads(line)
+                yield piece, Reject(**fields)
 
 
-def clear_folder(folder: Path) -> None:
-    """Empties the working folder of a run, and makes it if there is none.
+def prepare_folder(folder: Path) -> None:
+    """Makes the working folder of a run; what an earlier run left in it stays.
 
     Raises:
         ConfigError: there is something in it that no run leaves there.
-        OSError: it cannot be made or emptied.
+        OSError: it cannot be made.
     """
     folder.mkdir(exist_ok=True)
-    paths = list(folder.iterdir())
-    for path in paths:
+    for path in folder.iterdir():
         if not _NAME.fullmatch(path.name) or not path.is_file():
             raise ConfigError(f"{folder}: would be the working folder, but has {path.name} in it; move one of them")
-    for path in paths:
-        path.unlink()
 
 
-def remove_folder(folder: Path) -> None:
+def clear_folder(folder: Path) -> None:
     """Removes the working folder of a run, unless there is something else in it."""
     # What stays behind is harmless, and the run that ends here may have more important errors to report.
-    with contextlib.suppress(ConfigError, OSError):
-        clear_folder(folder)
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            if _NAME.fullmatch(path.name):
+                path.unlink()
         folder.rmdir()
+
+
+def finished_parts(folder: Path) -> int:
+    """How many finished parts lie in a working folder."""
+    return sum(1 for _ in folder.glob("*.done"))
 
 
 class PartWriter:
@@ -135,6 +144,9 @@ class PartWriter:
         files: where to.
         keys: how many keys there are.
         dtype: type of the tokens.
+
+    Attributes:
+        sums: of all ids under each key, by which files that lost something are told.
     """
 
     def __init__(self, files: PartFiles, keys: int, dtype: np.dtype[Any]) -> None:
@@ -143,25 +155,26 @@ class PartWriter:
         self._tokens: list[BinaryIO] = [files.tokens(key).open("wb") for key in range(keys)]
         self._lengths: list[list[NDArray[np.int32]]] = [[] for _ in range(keys)]
         self._sequences: list[list[NDArray[np.int32]]] = [[] for _ in range(keys)]
-        self._docs: list[tuple[str | None, str, str, int, int, str | None]] = []
-        self._rejects: list[Reject] = []
+        self.sums = [0] * keys
+        self._docs: list[pa.RecordBatch] = []
+        self._rejects: list[tuple[int, Reject]] = []
 
     def add(self, key: int, documents: Documents) -> None:
         """Appends documents to those of a key."""
         path = self._files.tokens(key)
-        as_tokens(documents.ids, self._dtype, lambda position: f"{path}, token {position} of a batch").tofile(
-            self._tokens[key]
-        )
+        tokens = as_tokens(documents.ids, self._dtype, lambda position: f"{path}, token {position} of a batch")
+        tokens.tofile(self._tokens[key])
+        self.sums[key] += int(tokens.sum(dtype=np.int64))
         self._lengths[key].append(documents.lengths.astype(np.int32))
         self._sequences[key].append(documents.sequences.astype(np.int32))
 
-    def add_doc(self, id_: str | None, source: str, file: str, line: int, byte_offset: int, meta: str | None) -> None:
-        """Notes where a document comes from."""
-        self._docs.append((id_, source, file, line, byte_offset, meta))
+    def add_docs(self, batch: "pa.RecordBatch") -> None:
+        """Notes where documents come from: rows of ``docs_schema()``."""
+        self._docs.append(batch)
 
-    def add_reject(self, reject: Reject) -> None:
-        """Notes a line that is no record."""
-        self._rejects.append(reject)
+    def add_reject(self, piece: int, reject: Reject) -> None:
+        """Notes a line of a piece that is no record."""
+        self._rejects.append((piece, reject))
 
     def __enter__(self) -> "PartWriter":
         return self
@@ -184,13 +197,11 @@ class PartWriter:
             )
         self._write_docs()
         with self._files.rejects.open("wb") as file:
-            file.writelines(orjson.dumps(reject, option=orjson.OPT_APPEND_NEWLINE) for reject in self._rejects)
+            file.writelines(orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE) for entry in self._rejects)
 
     def _write_docs(self) -> None:
         import pyarrow as pa
 
-        schema = docs_schema()
-        columns = zip(*self._docs, strict=True) if self._docs else ([] for _ in schema)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-        with pa.OSFile(str(self._files.docs), "wb") as file, pa.ipc.new_file(file, schema) as writer:
-            writer.write_table(pa.table(arrays, schema=schema))
+        table = pa.Table.from_batches(self._docs, docs_schema()).combine_chunks()
+        with pa.OSFile(str(self._files.docs), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)

@@ -1,152 +1,63 @@
-"""From JSONL to pairs: the run as a whole."""
+"""From records to pairs: the run as a whole."""
 
+import logging
 import os
+import secrets
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing
-from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import orjson
 
-from mindformers_megatron._version import __version__
 from mindformers_megatron.errors import ConfigError, DataError
 from mindformers_megatron.execution.processes import map_ordered
+from mindformers_megatron.execution.threads import map_in_threads
 from mindformers_megatron.format.atomic import write_atomically
 from mindformers_megatron.format.dtypes import dtype_for_vocab
-from mindformers_megatron.format.metadata import Metadata, SourceInfo, TokenizerInfo, write_metadata
-from mindformers_megatron.format.paths import bin_path, idx_path
 from mindformers_megatron.format.writer import WrittenPair
-from mindformers_megatron.tokenization.inputs import InputHasher, check_unchanged, find_inputs
+from mindformers_megatron.tokenization.batches import read_batches
+from mindformers_megatron.tokenization.counts import Advance
+from mindformers_megatron.tokenization.description import describe_pairs
+from mindformers_megatron.tokenization.engines.guard import EngineMismatchError, GuardedEngine
+from mindformers_megatron.tokenization.engines.selection import Choice, EngineName, choose_engine
+from mindformers_megatron.tokenization.inputs import STDIN, InputFile, InputHasher, check_unchanged, find_inputs
 from mindformers_megatron.tokenization.join import Joiner
-from mindformers_megatron.tokenization.part_encoder import Advance, Counts, EncodingJob, PartEncoder
-from mindformers_megatron.tokenization.part_files import PartFiles, clear_folder, remove_folder
-from mindformers_megatron.tokenization.parts import cut_parts, part_bytes_for
-from mindformers_megatron.tokenization.tokenizer import Tokenizer, TokenizerSpec, open_tokenizer
+from mindformers_megatron.tokenization.part_encoder import EncodingJob, PartEncoder
+from mindformers_megatron.tokenization.part_files import PartFiles, clear_folder, finished_parts, prepare_folder
+from mindformers_megatron.tokenization.part_markers import EncodedPart, part_fingerprint
+from mindformers_megatron.tokenization.parts import Part, cut_parts, part_bytes_for
+from mindformers_megatron.tokenization.preprocess_report import PreprocessReport
+from mindformers_megatron.tokenization.preprocess_spec import PreprocessSpec
+from mindformers_megatron.tokenization.tokenizer import Tokenizer, open_tokenizer
 
-# Enough for a thread of the engine, little enough for its memory: 100 bytes and more for each byte of text.
+__all__ = ["PreprocessReport", "PreprocessSpec", "preprocess"]
+
+# Python itself becomes the bottleneck of one process somewhere beyond.
+_MOST_THREADS = 8
+# Hugging Face's library takes 100 bytes and more of memory for each byte of text; the fast engine forty times less.
 _BATCH_BYTES = 1 << 18
+_FAST_BATCH_BYTES = 1 << 20
+_SAMPLE_BYTES = 1 << 18
+
+OnAdvance = Callable[[int, Advance], None]
+Encode = Generator[EncodedPart, None, None]
+
+_log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreprocessSpec:
-    """What is asked of a run.
+def preprocess(spec: PreprocessSpec, on_advance: OnAdvance | None = None) -> PreprocessReport:
+    """Tokenizes records into pairs that are byte-identical to those of Megatron's ``tools/preprocess_data.py``.
 
-    Attributes:
-        inputs: files of JSONL, or glob patterns.
-        output_prefix: each key makes the pair ``<output_prefix>_<key>_document``.
-        tokenizer: what encodes.
-        json_keys: the keys with the texts.
-        append_eod: append the end-of-document token to each document that has tokens.
-        rejects_allowed: lines that may be no records, 0: the first ends the run; None: any number. They are listed in
-            ``<output_prefix>.rejected.jsonl``.
-        seq_length: noted in the metadata; the files are the same for every sequence length.
-        workers: processes; None: one per core. The output does not depend on it.
-        part_bytes: bytes of input a worker takes at a time; None: by the size of the input. The output does not depend
-            on it.
-    """
-
-    inputs: Sequence[str | os.PathLike[str]]
-    output_prefix: str
-    tokenizer: TokenizerSpec
-    json_keys: tuple[str, ...] = ("text",)
-    append_eod: bool = False
-    rejects_allowed: int | None = 0
-    seq_length: int | None = None
-    workers: int | None = None
-    part_bytes: int | None = None
-
-    def __post_init__(self) -> None:
-        if not self.inputs:
-            raise ConfigError("no input given")
-        if not Path(self.output_prefix).name:
-            raise ConfigError(f"output prefix {self.output_prefix!r} ends in no name")
-        if not self.json_keys or len(set(self.json_keys)) < len(self.json_keys):
-            raise ConfigError(f"json keys {list(self.json_keys)}: give at least one, and each once")
-        for key in self.json_keys:
-            if not key or "/" in key or "\0" in key:
-                raise ConfigError(f"json key {key!r} cannot be part of a file name")
-        for name in ("seq_length", "workers", "part_bytes"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigError(f"{name} is {value}; give 1 or more")
-
-    @property
-    def prefixes(self) -> list[str]:
-        """The pairs, in the order of the keys."""
-        return [f"{self.output_prefix}_{key}_document" for key in self.json_keys]
-
-    @property
-    def rejects_path(self) -> Path:
-        """Where lines that are no records are listed."""
-        return Path(f"{self.output_prefix}.rejected.jsonl")
-
-    @property
-    def parts_folder(self) -> Path:
-        """Where the run works; removed in the end."""
-        return Path(f"{self.output_prefix}.parts")
-
-
-@dataclass(frozen=True, slots=True)
-class PreprocessReport:
-    """What a run did.
-
-    Attributes:
-        pairs: prefix of each pair and what was written there.
-        dtype: type of the tokens.
-        eod_id: the token at the end of each document, None if none was appended.
-        input_files: how many.
-        input_bytes: of all input files.
-        counts: what was found in them.
-        rejects_path: where the lines that are no records are listed, None if there were none.
-        workers: processes that worked.
-        seconds: from start to end.
-    """
-
-    pairs: dict[str, WrittenPair]
-    dtype: str
-    eod_id: int | None
-    input_files: int
-    input_bytes: int
-    counts: Counts
-    rejects_path: str | None
-    workers: int
-    seconds: float
-
-    def to_json(self) -> dict[str, Any]:
-        """JSON values, rates included."""
-        counts = self.counts
-        return {
-            "pairs": {prefix: asdict(pair) for prefix, pair in self.pairs.items()},
-            "dtype": self.dtype,
-            "eod_id": self.eod_id,
-            "input_files": self.input_files,
-            "input_bytes": self.input_bytes,
-            "lines": counts.lines,
-            "blanks": counts.blanks,
-            "rejects": counts.rejects,
-            "rejects_path": self.rejects_path,
-            "documents": counts.documents,
-            "tokens": counts.tokens,
-            "sources": {
-                source: {"documents": documents, "tokens": counts.tokens_of[source]}
-                for source, documents in sorted(counts.documents_of.items())
-            },
-            "workers": self.workers,
-            "seconds": round(self.seconds, 3),
-            "mb_per_second": round(self.input_bytes / 1e6 / self.seconds, 3),
-            "tokens_per_second": round(counts.tokens / self.seconds),
-        }
-
-
-def preprocess(spec: PreprocessSpec, on_advance: Callable[[int, Advance], None] | None = None) -> PreprocessReport:
-    """Tokenizes JSONL into pairs that are byte-identical to those of Megatron's ``tools/preprocess_data.py``.
-
-    Memory is bounded by the workers and the longest line. Whatever goes wrong, a pair is there whole or not at all, and
-    one of that name that was there before stays as it was.
+    Memory is bounded by the workers and the longest record. Whatever goes wrong, a pair is there whole or not at all,
+    and one of that name that was there before stays as it was. What a run has finished when it ends early stays in
+    ``<output_prefix>.parts``, and the same call goes on from there.
 
     Args:
         spec: what is asked.
@@ -157,60 +68,192 @@ def preprocess(spec: PreprocessSpec, on_advance: Callable[[int, Advance], None] 
         DataError: an input or the tokenizer is damaged or missing.
         OSError: the disk is full or fails, or a worker died.
     """
-    begun = time.monotonic()
-    files = find_inputs(spec.inputs)
-    input_bytes = sum(file.size for file in files)
     tokenizer = open_tokenizer(spec.tokenizer)
-    eod = tokenizer.require_eod() if spec.append_eod else None
-    dtype = _token_type(tokenizer)
-    cores = len(os.sched_getaffinity(0))
-    workers = spec.workers or cores
-    threads = max(cores // workers, 1)
-    job = EncodingJob(
-        tokenizer=spec.tokenizer,
-        json_keys=spec.json_keys,
-        eod=eod,
-        dtype=dtype.str,
-        rejects_allowed=spec.rejects_allowed,
-        folder=spec.parts_folder,
-        batch_bytes=_BATCH_BYTES * threads,
-    )
-    hasher = InputHasher()
-    Path(spec.output_prefix).parent.mkdir(parents=True, exist_ok=True)
-    with Joiner(spec.prefixes, dtype, rejects_path=spec.rejects_path, rejects_allowed=spec.rejects_allowed) as joiner:
-        # From here on no other run works on these outputs; what lies in the folder was left by a killed one.
-        clear_folder(spec.parts_folder)
-        try:
-            encoded_parts = map_ordered(
-                partial(PartEncoder, job),
-                cut_parts(files, spec.part_bytes or part_bytes_for(files)),
-                workers=workers,
-                environment=_thread_settings(threads),
-                on_notice=partial(on_advance, input_bytes) if on_advance else None,
+    try:
+        return _Run(spec, tokenizer).carry_out(on_advance)
+    except EngineMismatchError as error:
+        if spec.on_mismatch != "hf":
+            raise
+        if STDIN in map(Path, spec.inputs):
+            raise ConfigError(f"{error}; standard input cannot be read again for it") from None
+        reference = cast(EngineName, tokenizer.engine.name)
+        _log.warning("%s; encoding all by %s", error, reference)
+        run = _Run(replace(spec, engine=reference), tokenizer)
+        run.refusal = f"{error}"
+        return run.carry_out(on_advance)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What has been settled before the work begins."""
+
+    job: EncodingJob
+    choice: Choice
+    parts: Iterator[Part]
+    workers: int
+    in_processes: bool
+
+
+class _Run:
+    """One attempt at a run."""
+
+    def __init__(self, spec: PreprocessSpec, tokenizer: Tokenizer) -> None:
+        self._begun = time.monotonic()
+        self._spec = spec
+        self._tokenizer = tokenizer
+        self._files = find_inputs(spec.inputs)
+        self._input_bytes = sum(file.size for file in self._files)
+        self._hasher = InputHasher()
+        self.refusal = ""
+
+    def carry_out(self, on_advance: OnAdvance | None) -> PreprocessReport:
+        spec = self._spec
+        plan = self._plan()
+        dtype = np.dtype(plan.job.dtype)
+        Path(spec.output_prefix).parent.mkdir(parents=True, exist_ok=True)
+        reused = 0
+        with ExitStack() as stack:
+            joiner = stack.enter_context(
+                Joiner(spec.prefixes, dtype, rejects_path=spec.rejects_path, rejects_allowed=spec.rejects_allowed)
             )
-            # Closed before the folder goes: workers write there.
-            with closing(encoded_parts):
+            # From here on no other run works on these outputs.
+            prepare_folder(spec.parts_folder)
+            stack.callback(self._tidy)
+            notice = partial(on_advance, self._input_bytes) if on_advance else None
+            with ThreadPoolExecutor(1, "mfm-hash") as hashing, closing(self._encode(plan, notice)) as encoded_parts:
+                hashed: list[Future[None]] = []
                 for encoded in encoded_parts:
+                    hashed.append(hashing.submit(self._hash, encoded.part))
                     joiner.add(encoded, PartFiles(spec.parts_folder, encoded.part.number))
-                    hasher.add(encoded.part.path, encoded.part.start, encoded.part.stop)
-            check_unchanged(files)
-            pairs = dict(zip(spec.prefixes, joiner.publish(), strict=True))
-        finally:
-            remove_folder(spec.parts_folder)
-    sources = tuple(SourceInfo(path=str(file.path), size=file.size, sha256=hasher.digest(file.path)) for file in files)
-    for key, (prefix, pair) in zip(spec.json_keys, pairs.items(), strict=True):
-        _describe(spec, key, prefix, pair, tokenizer, dtype, sources)
-    return PreprocessReport(
-        pairs=pairs,
-        dtype=dtype.name,
-        eod_id=eod,
-        input_files=len(files),
-        input_bytes=input_bytes,
-        counts=joiner.counts,
-        rejects_path=str(spec.rejects_path) if joiner.counts.rejects else None,
-        workers=workers,
-        seconds=time.monotonic() - begun,
+                    reused += encoded.reused
+                for future in hashed:
+                    future.result()
+            pairs = dict(zip(spec.prefixes, self._publish(joiner), strict=True))
+            counts = joiner.counts
+            report = PreprocessReport(
+                pairs=pairs,
+                dtype=dtype.name,
+                eod_id=plan.job.eod,
+                input_files=len(self._files),
+                input_bytes=self._input_bytes,
+                counts=counts,
+                rejects_path=str(spec.rejects_path) if counts.rejects else None,
+                engine=plan.choice.engine.name,
+                engine_version=plan.choice.engine.version,
+                engine_verdict=self.refusal or _verdict(plan.choice, counts.audited, counts.referred),
+                tokenizer=self._tokenizer.name,
+                tokenizer_kind=self._tokenizer.kind,
+                vocab_size=self._tokenizer.vocab_size,
+                seq_length=spec.seq_length,
+                reused_parts=reused,
+                workers=plan.workers,
+                seconds=time.monotonic() - self._begun,
+            )
+            describe_pairs(spec, report, self._tokenizer, self._files, self._hasher)
+            write_atomically(
+                Path(f"{spec.output_prefix}.data_stats.json"),
+                orjson.dumps(report.to_json(), option=orjson.OPT_INDENT_2),
+            )
+            page = report.to_text(Path(spec.output_prefix).name)
+            write_atomically(Path(f"{spec.output_prefix}.stats_report.txt"), page.encode(errors="backslashreplace"))
+            clear_folder(spec.parts_folder)
+        return report
+
+    def _publish(self, joiner: Joiner) -> list[WrittenPair]:
+        try:
+            check_unchanged(self._files)
+            return joiner.publish()
+        except DataError:
+            # All parts are finished, and what they add up to is no good.
+            clear_folder(self._spec.parts_folder)
+            raise
+
+    def _plan(self) -> _Plan:
+        spec, tokenizer = self._spec, self._tokenizer
+        eod = tokenizer.require_eod() if spec.append_eod else None
+        dtype = _token_type(tokenizer)
+        on_stdin = partial(self._hasher.add_bytes, STDIN)
+        parts = cut_parts(self._files, spec.part_bytes or part_bytes_for(self._files), on_stdin=on_stdin)
+        sample: list[str] = []
+        if spec.engine != tokenizer.engine.name and (first := next(parts, None)) is not None:
+            sample = _first_texts(first, spec.json_keys)
+            parts = chain([first], parts)
+        choice = choose_engine(tokenizer, spec.engine, sample, on_mismatch=spec.on_mismatch)
+        cores = len(os.sched_getaffinity(0))
+        workers = spec.workers or cores
+        is_fast = choice.engine.name == "gigatoken"
+        job = EncodingJob(
+            tokenizer=spec.tokenizer,
+            engine=choice.name,
+            json_keys=spec.json_keys,
+            eod=eod,
+            sentences=spec.sentences,
+            dtype=dtype.str,
+            rejects_allowed=spec.rejects_allowed,
+            folder=spec.parts_folder,
+            batch_bytes=_FAST_BATCH_BYTES if is_fast else _BATCH_BYTES * max(cores // workers, 1),
+        )
+        in_processes = workers > _MOST_THREADS if spec.in_processes is None else spec.in_processes
+        return _Plan(job, choice, parts, workers, in_processes)
+
+    def _encode(self, plan: _Plan, on_notice: Callable[[Any], None] | None) -> Encode:
+        tasks = self._tasks(plan)
+        if plan.in_processes:
+            threads = max(len(os.sched_getaffinity(0)) // plan.workers, 1)
+            return map_ordered(
+                partial(PartEncoder, plan.job),
+                tasks,
+                workers=plan.workers,
+                environment=_thread_settings(threads),
+                on_notice=on_notice,
+                describe=lambda task: str(task[0]),
+            )
+        make_worker = partial(PartEncoder, plan.job, opened=(self._tokenizer, plan.choice.engine))
+        return map_in_threads(make_worker, tasks, workers=plan.workers, on_notice=on_notice)
+
+    def _tasks(self, plan: _Plan) -> Iterator[tuple[Part, str]]:
+        tokenizer, engine = self._tokenizer, plan.choice.engine
+        of_job = repr(
+            (
+                sorted(tokenizer.files.items()),
+                (tokenizer.kind, tokenizer.library_version, engine.name, engine.version),
+                replace(plan.job.tokenizer, path=None, vocab_file=None, merge_file=None),
+                (plan.job.json_keys, plan.job.eod, plan.job.sentences, plan.job.dtype),
+            )
+        )
+        identities = {file.path: _identity(file) for file in self._files}
+        for part in plan.parts:
+            yield part, part_fingerprint(of_job, part, identities)
+
+    def _hash(self, part: Part) -> None:
+        for piece in part.pieces:
+            if piece.path != STDIN and piece.data is None and piece.row_group is None:
+                self._hasher.add(piece.path, piece.start, piece.stop)
+
+    def _tidy(self) -> None:
+        if not finished_parts(self._spec.parts_folder):
+            clear_folder(self._spec.parts_folder)
+
+
+def _first_texts(part: Part, keys: Sequence[str]) -> list[str]:
+    batch = next(read_batches(part.pieces[0], keys, _SAMPLE_BYTES), None)
+    return [] if batch is None else [text for texts in batch.texts for text in texts.flat]
+
+
+def _verdict(choice: Choice, audited: int, referred: int) -> str:
+    if not isinstance(choice.engine, GuardedEngine):
+        return choice.verdict
+    return (
+        f"{choice.verdict}; {audited:,} texts compared while running, all equal; {referred:,} with unassigned code "
+        "points left to that library"
     )
+
+
+def _identity(file: InputFile) -> object:
+    if file.path == STDIN:
+        # What came from there cannot be known to be the same again.
+        return secrets.token_hex(16)
+    return file.size, file.modified, file.changed, file.inode
 
 
 def _token_type(tokenizer: Tokenizer) -> np.dtype[Any]:
@@ -227,48 +270,3 @@ def _token_type(tokenizer: Tokenizer) -> np.dtype[Any]:
 
 def _thread_settings(threads: int) -> dict[str, str]:
     return {"TOKENIZERS_PARALLELISM": "true" if threads > 1 else "false", "RAYON_NUM_THREADS": str(threads)}
-
-
-def _describe(
-    spec: PreprocessSpec,
-    key: str,
-    prefix: str,
-    pair: WrittenPair,
-    tokenizer: Tokenizer,
-    dtype: np.dtype[Any],
-    sources: tuple[SourceInfo, ...],
-) -> None:
-    """Writes what goes with a pair: its checksums, in the format of ``md5sum``, and its metadata."""
-    sums = ((pair.bin_md5, bin_path(prefix)), (pair.idx_md5, idx_path(prefix)))
-    lines = "".join(f"{md5}  {path.name}\n" for md5, path in sums)
-    write_atomically(Path(f"{prefix}.md5"), lines.encode(errors="surrogateescape"))
-    engine = tokenizer.engine
-    metadata = Metadata(
-        tokenizer=TokenizerInfo(
-            name=tokenizer.name,
-            kind=tokenizer.kind,
-            files=tokenizer.files,
-            library=tokenizer.library,
-            library_version=tokenizer.library_version,
-            engine=engine.name,
-            engine_version=engine.version,
-        ),
-        vocab_size=tokenizer.vocab_size,
-        eod_id=tokenizer.eod_id,
-        dtype=dtype.name,
-        documents=pair.num_documents,
-        sequences=pair.num_sequences,
-        tokens=pair.num_tokens,
-        seq_length=spec.seq_length,
-        sources=sources,
-        bin_sha256=str(pair.bin_sha256),
-        idx_sha256=str(pair.idx_sha256),
-        options={
-            "json_key": key,
-            "append_eod": spec.append_eod,
-            "add_special_tokens": spec.tokenizer.add_special_tokens,
-        },
-        created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        program_version=__version__,
-    )
-    write_metadata(prefix, metadata)

@@ -39,23 +39,35 @@ class Record:
     @property
     def id(self) -> str | None:
         """The record's own ``id``, if it has one that is a string or a number."""
-        value = self.fields.get("id")
-        return _as_unicode(str(value)) if isinstance(value, str | int) and not isinstance(value, bool) else None
+        return id_of(self.fields.get("id"))
 
     @property
     def meta(self) -> str | None:
         """The record's ``meta`` object as JSON, if it has one that says anything."""
-        value = self.fields.get("meta")
-        return meta_json(value) if isinstance(value, dict) and value else None
+        return meta_of(self.fields.get("meta"))
 
     @property
     def source(self) -> str | None:
         """Where the record says it comes from: its ``source``, or that of its ``meta``."""
-        meta = self.fields.get("meta")
-        for value in (self.fields.get("source"), meta.get("source") if isinstance(meta, dict) else None):
-            if isinstance(value, str) and value:
-                return _as_unicode(value)
-        return None
+        return source_of(self.fields.get("source"), self.fields.get("meta"))
+
+
+def id_of(value: Any) -> str | None:
+    """The text of an ``id``, None if it is neither a string nor a number."""
+    return _as_unicode(str(value)) if isinstance(value, str | int) and not isinstance(value, bool) else None
+
+
+def meta_of(value: Any) -> str | None:
+    """The text of a ``meta``, None if it is no object or says nothing."""
+    return meta_json(value) if isinstance(value, dict) and value else None
+
+
+def source_of(value: Any, meta: Any) -> str | None:
+    """The name of a ``source``, or of the one in a ``meta``; None if neither is a name."""
+    for name in (value, meta.get("source") if isinstance(meta, dict) else None):
+        if isinstance(name, str) and name:
+            return _as_unicode(name)
+    return None
 
 
 def parse_record(line: bytes, keys: Sequence[str]) -> Record:
@@ -77,6 +89,20 @@ def parse_record(line: bytes, keys: Sequence[str]) -> Record:
         fields, checked = _parse_leniently(line), False
     if not isinstance(fields, dict):
         raise RecordError(f"it is {_JSON_NAMES[type(fields)]}, not an object")
+    return record_of(fields, keys, checked=checked)
+
+
+def record_of(fields: dict[str, Any], keys: Sequence[str], *, checked: bool = True) -> Record:
+    """Makes a record of an object that has been parsed.
+
+    Args:
+        fields: the object.
+        keys: where the texts are.
+        checked: its texts are known to be Unicode.
+
+    Raises:
+        RecordError: a key is missing, or what is there is neither text nor a list of texts.
+    """
     texts = tuple(_texts_of(fields, key) for key in keys)
     if not checked:
         for key, found in zip(keys, texts, strict=True):
@@ -103,7 +129,8 @@ def _texts_of(fields: dict[str, Any], key: str) -> list[str]:
     for text in texts:
         if not isinstance(text, str):
             inside = "a list with " if isinstance(value, list) else ""
-            raise RecordError(f"{key!r} is {inside}{_JSON_NAMES[type(text)]}, not a string")
+            found = _JSON_NAMES.get(type(text), f"a {type(text).__name__}")
+            raise RecordError(f"{key!r} is {inside}{found}, not a string")
     return texts
 
 

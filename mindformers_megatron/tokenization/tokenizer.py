@@ -1,46 +1,30 @@
-"""Tokenizers: where one is, what it is, and opening it."""
+"""Tokenizers: what one is once it has been opened, and opening it."""
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
+
+import numpy as np
 
 from mindformers_megatron.errors import ConfigError, DataError
-from mindformers_megatron.tokenization.engines import Engine, HuggingFaceEngine, SentencePieceEngine
+from mindformers_megatron.tokenization.engines import Engine, IdArray
+from mindformers_megatron.tokenization.engines.huggingface import HuggingFaceEngine
+from mindformers_megatron.tokenization.engines.null import NullEngine
+from mindformers_megatron.tokenization.engines.sentencepiece import SentencePieceEngine
+from mindformers_megatron.tokenization.engines.tiktoken import TiktokenEngine
 from mindformers_megatron.tokenization.eod import Vocabulary, asked_eod, declared_eod
 from mindformers_megatron.tokenization.huggingface import (
-    TOKENIZER_FILE,
     HuggingFaceFiles,
+    load_bert,
     load_gpt2,
     load_tokenizer_json,
 )
+from mindformers_megatron.tokenization.tiktoken_files import load_tiktoken
+from mindformers_megatron.tokenization.tokenizer_files import Kind, TokenizerSpec, locate
 
-# Megatron's names.
-Kind = Literal["HuggingFaceTokenizer", "GPT2BPETokenizer", "SentencePieceTokenizer"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenizerSpec:
-    """Where a tokenizer is and how it is to be used.
-
-    Attributes:
-        path: a folder as ``transformers`` saves it, a ``tokenizer.json``, or a SentencePiece ``.model``.
-        vocab_file: GPT-2's ``vocab.json``, instead of ``path``.
-        merge_file: GPT-2's ``merges.txt``, with ``vocab_file``.
-        kind: what it must be; None: what the files are.
-        add_special_tokens: add what the tokenizer puts around a text (a beginning-of-text token, for example) to each
-            text.
-        eod_token: the token that ends a document; None: the one the tokenizer's files name.
-        eod_id: the same by its id.
-    """
-
-    path: Path | None = None
-    vocab_file: Path | None = None
-    merge_file: Path | None = None
-    kind: Kind | None = None
-    add_special_tokens: bool = False
-    eod_token: str | None = None
-    eod_id: int | None = None
+__all__ = ["Kind", "Tokenizer", "TokenizerSpec", "open_tokenizer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +41,10 @@ class Tokenizer:
         largest_id: the largest of them. Not always ``vocab_size - 1``.
         eod_id: the token that ends a document, None if nothing names one.
         eod_token: the same as text.
-        engine: what encodes.
+        engine: what defines the ids.
+        special_tokens: the names that become ids of their own wherever they stand in a text, by id.
+        splits_special_tokens: they do not; they are text like any other.
+        sentencepiece_file: the model, of a SentencePiece tokenizer.
     """
 
     name: str
@@ -70,6 +57,10 @@ class Tokenizer:
     eod_id: int | None
     eod_token: str | None
     engine: Engine
+    special_tokens: Mapping[int, str] = field(default_factory=dict)
+    splits_special_tokens: bool = False
+    sentencepiece_file: Path | None = None
+    _loaded: HuggingFaceFiles | None = None
 
     def require_eod(self) -> int:
         """The token that ends a document.
@@ -84,6 +75,16 @@ class Tokenizer:
             )
         return self.eod_id
 
+    def json(self) -> bytes | None:
+        """The content of a ``tokenizer.json`` that gives the same ids, None if there can be none."""
+        return None if self._loaded is None else self._loaded.json()
+
+    def added_around(self) -> tuple[IdArray, IdArray]:
+        """The ids that are put before and behind each text."""
+        if isinstance(self.engine, HuggingFaceEngine):
+            return self.engine.added_around()
+        return np.empty(0, np.int32), np.empty(0, np.int32)
+
 
 def open_tokenizer(spec: TokenizerSpec) -> Tokenizer:
     """Opens a tokenizer.
@@ -92,37 +93,18 @@ def open_tokenizer(spec: TokenizerSpec) -> Tokenizer:
         ConfigError: the spec names none, or one that is not what it says.
         DataError: its files are missing or damaged.
     """
-    kind, files = _locate(spec)
-    if spec.kind is not None and spec.kind != kind:
-        raise ConfigError(f"{files[0]}: is for a {kind}, and a {spec.kind} was asked for")
+    kind, files = locate(spec)
+    if kind == "NullTokenizer":
+        return _open_null(spec)
     if kind == "SentencePieceTokenizer":
         return _open_sentencepiece(spec, files[0])
-    loaded = load_gpt2(*files) if kind == "GPT2BPETokenizer" else load_tokenizer_json(files[0])
-    return _open_huggingface(spec, kind, loaded)
-
-
-def _locate(spec: TokenizerSpec) -> tuple[Kind, tuple[Path, ...]]:
-    if spec.path is None:
-        if spec.vocab_file is None or spec.merge_file is None:
-            raise ConfigError("no tokenizer given: pass its folder or file, or both --vocab-file and --merge-file")
-        return "GPT2BPETokenizer", (spec.vocab_file, spec.merge_file)
-    path = spec.path
-    if path.is_dir():
-        if (path / TOKENIZER_FILE).is_file():
-            return "HuggingFaceTokenizer", (path / TOKENIZER_FILE,)
-        models = sorted(path.glob("*.model"))
-        if len(models) == 1:
-            return "SentencePieceTokenizer", (models[0],)
-        raise DataError(
-            f"{path}: has neither a {TOKENIZER_FILE} nor one SentencePiece .model; save_pretrained writes the former"
-        )
-    if not path.is_file():
-        raise DataError(f"{path}: no such file or folder; tokenizers are opened from local files, so download it first")
-    if path.suffix == ".json":
-        return "HuggingFaceTokenizer", (path,)
-    if path.suffix == ".model":
-        return "SentencePieceTokenizer", (path,)
-    raise ConfigError(f"{path}: neither a folder, nor a tokenizer.json, nor a SentencePiece .model")
+    if kind == "TikTokenizer":
+        return _open_tiktoken(spec, files[0])
+    if kind == "GPT2BPETokenizer":
+        return _open_huggingface(spec, kind, load_gpt2(*files))
+    if kind == "HuggingFaceTokenizer":
+        return _open_huggingface(spec, kind, load_tokenizer_json(files[0]))
+    return _open_huggingface(spec, kind, load_bert(files[0], lowercase=kind == "BertWordPieceLowerCase"))
 
 
 def _open_huggingface(spec: TokenizerSpec, kind: Kind, loaded: HuggingFaceFiles) -> Tokenizer:
@@ -134,19 +116,34 @@ def _open_huggingface(spec: TokenizerSpec, kind: Kind, loaded: HuggingFaceFiles)
     eod = asked_eod(vocabulary, spec.eod_token, spec.eod_id)
     if eod is None:
         eod = declared_eod(loaded, vocabulary)
+    if spec.special_tokens_in_text == "split":
+        tokenizer.encode_special_tokens = True
     engine = HuggingFaceEngine(tokenizer, add_special_tokens=spec.add_special_tokens)
+    splits = bool(tokenizer.encode_special_tokens)
+    added = tokenizer.get_added_tokens_decoder()
+    size: int = tokenizer.get_vocab_size(with_added_tokens=True)
     return Tokenizer(
         name=name,
         kind=kind,
         files={file.name: _sha256(file) for file in loaded.files},
         library="tokenizers",
         library_version=engine.version,
-        vocab_size=tokenizer.get_vocab_size(with_added_tokens=True),
-        largest_id=max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0),
+        vocab_size=size,
+        largest_id=_largest_id(tokenizer, size),
         eod_id=eod,
         eod_token=None if eod is None else vocabulary.token_of(eod),
         engine=engine,
+        special_tokens={id_: token.content for id_, token in added.items() if token.special},
+        splits_special_tokens=splits,
+        _loaded=loaded,
     )
+
+
+def _largest_id(tokenizer: Any, size: int) -> int:
+    # Where there are no gaps, which is nearly always, no dictionary of all tokens has to be built to see it.
+    if None not in map(tokenizer.id_to_token, range(size)):
+        return max(size - 1, 0)
+    return max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0)
 
 
 def _open_sentencepiece(spec: TokenizerSpec, model: Path) -> Tokenizer:
@@ -180,6 +177,60 @@ def _open_sentencepiece(spec: TokenizerSpec, model: Path) -> Tokenizer:
         eod_id=eod,
         eod_token=None if eod is None else vocabulary.token_of(eod),
         engine=SentencePieceEngine(processor),
+        sentencepiece_file=model,
+    )
+
+
+def _open_tiktoken(spec: TokenizerSpec, file: Path) -> Tokenizer:
+    loaded = load_tiktoken(file, spec)
+    splits = spec.special_tokens_in_text == "split"
+    engine = TiktokenEngine(loaded.encoding, () if splits else loaded.special_tokens)
+    tokens = {id_: token for token, id_ in loaded.special_tokens.items()}
+
+    def token_of(id_: int) -> str | None:
+        if id_ in tokens:
+            return tokens[id_]
+        try:
+            return loaded.encoding.decode_single_token_bytes(id_).decode(errors="replace")
+        except (KeyError, OverflowError):
+            return None
+
+    vocabulary = Vocabulary(str(file), loaded.special_tokens.get, token_of)
+    eod = asked_eod(vocabulary, spec.eod_token, spec.eod_id)
+    if eod is None:
+        eod = loaded.special_tokens[loaded.eod]
+    return Tokenizer(
+        name=str(spec.path),
+        kind="TikTokenizer",
+        files={file.name: _sha256(file)},
+        library="tiktoken",
+        library_version=engine.version,
+        vocab_size=loaded.encoding.n_vocab,
+        largest_id=loaded.encoding.max_token_value,
+        eod_id=eod,
+        eod_token=token_of(eod),
+        engine=engine,
+        special_tokens=tokens,
+        splits_special_tokens=splits,
+    )
+
+
+def _open_null(spec: TokenizerSpec) -> Tokenizer:
+    if spec.vocab_size is None or spec.vocab_size < 1:
+        raise ConfigError("a NullTokenizer has no file; give its number of ids as --vocab-size")
+    eod = spec.vocab_size if spec.eod_id is None else spec.eod_id
+    engine = NullEngine(spec.vocab_size)
+    return Tokenizer(
+        name="NullTokenizer",
+        kind="NullTokenizer",
+        files={},
+        library=engine.name,
+        library_version=engine.version,
+        vocab_size=spec.vocab_size + 1,
+        largest_id=spec.vocab_size,
+        eod_id=eod,
+        eod_token=None,
+        engine=engine,
     )
 
 

@@ -104,7 +104,7 @@ def test_tasks_are_taken_only_as_workers_become_free() -> None:
             taken.append(number)
             yield number
 
-    results = map_ordered(Square, tasks(), workers=2)
+    results = map_ordered(Square, tasks(), workers=1)
     assert next(results) == 0
     assert len(taken) < 10
     results.close()

@@ -36,7 +36,7 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     for name, reason in {
         "missing.jsonl": "cannot be read: No such file",
         "*.jsonl": "no file matches",
-        "": "is a folder",
+        "": "no file in this folder ends in .jsonl",
         "pipe": "is no regular file",
         "dangling": "cannot be read",
     }.items():

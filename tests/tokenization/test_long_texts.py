@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from mindformers_megatron.tokenization.engines import HuggingFaceEngine
+from mindformers_megatron.tokenization.engines.huggingface import HuggingFaceEngine
 from mindformers_megatron.tokenization.long_texts import LONG_TEXT, encode_in_windows
 
 GOLDEN = Tokenizer.from_file(

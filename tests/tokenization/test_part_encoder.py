@@ -11,16 +11,11 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from mindformers_megatron.errors import DataError
-from mindformers_megatron.tokenization.part_encoder import (
-    OTHER_SOURCES,
-    Advance,
-    Counts,
-    EncodedPart,
-    EncodingJob,
-    PartEncoder,
-)
-from mindformers_megatron.tokenization.part_files import PartFiles, clear_folder
-from mindformers_megatron.tokenization.parts import Part
+from mindformers_megatron.tokenization.counts import OTHER_SOURCES, Advance, Counts
+from mindformers_megatron.tokenization.part_encoder import EncodingJob, PartEncoder
+from mindformers_megatron.tokenization.part_files import PartFiles, clear_folder, prepare_folder
+from mindformers_megatron.tokenization.part_markers import EncodedPart
+from mindformers_megatron.tokenization.parts import Part, Piece
 from mindformers_megatron.tokenization.tokenizer import TokenizerSpec
 
 WriteLines = Callable[..., Path]
@@ -33,11 +28,13 @@ def job(tmp_path: Path) -> EncodingJob:
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     folder = tmp_path / "parts"
-    clear_folder(folder)
+    prepare_folder(folder)
     return EncodingJob(
         tokenizer=TokenizerSpec(path=tmp_path / "tokenizer.json"),
+        engine="hf",
         json_keys=("text",),
         eod=99,
+        sentences=None,
         dtype="<u2",
         rejects_allowed=0,
         folder=folder,
@@ -50,7 +47,8 @@ def encode(job: EncodingJob, path: Path, notices: list[Advance] | None = None) -
         if notices is not None:
             notices.append(notice)
 
-    return PartEncoder(job, notify)(Part(3, path, 0, path.stat().st_size, "numbers"))
+    size = path.stat().st_size
+    return PartEncoder(job, notify)((Part(3, (Piece(path, 0, size, "numbers", disk_bytes=size),)), "fingerprint"))
 
 
 @pytest.mark.parametrize("batch_bytes", [1, 40, 1000])
@@ -66,8 +64,8 @@ def test_a_part_is_the_same_however_it_is_batched(batch_bytes: int, job: Encodin
     assert (part.counts.lines, part.counts.blanks, part.counts.documents, part.counts.tokens) == (5, 1, 4, 10)
     assert dict(part.counts.tokens_of) == {"numbers": 8, "x": 2}
     assert sum(notice.bytes for notice in notices) == path.stat().st_size
-    files.remove(1)
-    assert list(job.folder.iterdir()) == []
+    clear_folder(job.folder)
+    assert not job.folder.exists()
 
 
 def test_a_source_for_each_document_does_not_fill_the_memory() -> None:
@@ -91,5 +89,7 @@ def test_a_sequence_longer_than_an_index_can_say_is_refused(job: EncodingJob, wr
     path = write_lines({"text": "1"}, {"text": ""}, {"text": ["2", "3 4 5"]})
     job = replace(job, batch_bytes=1000)
     encode(replace(job, max_sequence_tokens=4), path)
+    clear_folder(job.folder)
+    prepare_folder(job.folder)
     with pytest.raises(DataError, match=r"byte 27: a document of 4 tokens; an index holds at most 3, so split it"):
         encode(replace(job, max_sequence_tokens=3), path)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mindformers_megatron.errors import DataError
 from mindformers_megatron.tokenization.inputs import InputFile, find_inputs
-from mindformers_megatron.tokenization.parts import Part, cut_parts, part_bytes_for, read_lines
+from mindformers_megatron.tokenization.parts import Piece, cut_parts, part_bytes_for, read_lines
 
 
 @given(
@@ -30,7 +30,8 @@ def test_every_line_is_read_once_and_in_order_wherever_the_cuts_are(
                 offset += len(line)
         files = find_inputs([str(Path(folder, f"{number}.jsonl")) for number in range(len(contents))])
         parts = list(cut_parts(files, part_bytes))
-        found = [(part.path, offset, line) for part in parts for offset, line in read_lines(part)]
+        pieces = [piece for part in parts for piece in part.pieces]
+        found = [(piece.path, offset, line) for piece in pieces for offset, line in read_lines(piece)]
     assert found == expected
     assert [part.number for part in parts] == list(range(len(parts)))
 
@@ -45,20 +46,24 @@ def test_a_byte_order_mark_at_the_start_of_a_file_is_no_part_of_the_first_line(t
     path = tmp_path / "marked.jsonl"
     path.write_bytes(b"\xef\xbb\xbf{}\n\xef\xbb\xbf{}\n")
     parts = cut_parts(find_inputs([path]), 1000)
-    assert [line for part in parts for line in read_lines(part)] == [(3, b"{}\n"), (6, b"\xef\xbb\xbf{}\n")]
+    assert [line for part in parts for piece in part.pieces for line in read_lines(piece)] == [
+        (3, b"{}\n"),
+        (6, b"\xef\xbb\xbf{}\n"),
+    ]
 
 
 def test_a_file_of_nothing_but_a_byte_order_mark_has_no_lines(tmp_path: Path) -> None:
     path = tmp_path / "marked.jsonl"
     path.write_bytes(b"\xef\xbb\xbf")
-    assert [line for part in cut_parts(find_inputs([path]), 2) for line in read_lines(part)] == []
+    parts = cut_parts(find_inputs([path]), 2)
+    assert [line for part in parts for piece in part.pieces for line in read_lines(piece)] == []
 
 
 def test_a_file_that_became_shorter_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "short.jsonl"
     path.write_bytes(b"{}\n")
     with pytest.raises(DataError, match="shorter than when the run began"):
-        list(read_lines(Part(0, path, 0, 10, "short")))
+        list(read_lines(Piece(path, 0, 10, "short")))
 
 
 @pytest.mark.parametrize(("size", "expected"), [(0, 1 << 20), (1 << 28, 1 << 22), (1 << 40, 1 << 24)])

@@ -16,7 +16,7 @@ from mindformers_megatron.corpus.readers.parts import Slice
 from mindformers_megatron.corpus.readers.streams import open_stream
 from mindformers_megatron.corpus.rejects import Reject, excerpt
 from mindformers_megatron.errors import DataError
-from mindformers_megatron.tokenization.parts import Part, read_lines
+from mindformers_megatron.tokenization.parts import Piece, read_lines
 
 _CHUNK_BYTES = 1 << 18
 
@@ -44,7 +44,7 @@ def lines_of(piece: Slice, on_reject: Callable[[Reject], None]) -> Iterator[Line
     """
     path = piece.file.input.path
     if piece.stop is not None:
-        part = Part(0, path, piece.start, piece.stop, piece.file.input.source)
+        part = Piece(path, piece.start, piece.stop, piece.file.input.source)
         yield from _decoded(read_lines(part), piece, piece.encoding or Encoding(), on_reject)
         return
     with open_stream(path) as stream:

@@ -1,38 +1,16 @@
-"""Engines: what turns texts into ids."""
+"""The engine whose ids are the truth for Hugging Face's tokenizers: their own library."""
 
 from collections.abc import Sequence
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mindformers_megatron.tokenization.engines import Encoded, flatten
 from mindformers_megatron.tokenization.long_texts import LONG_TEXT, encode_in_windows
 
 if TYPE_CHECKING:
-    from sentencepiece import SentencePieceProcessor
     from tokenizers import Encoding, Tokenizer
-
-Encoded = tuple[NDArray[np.int32], NDArray[np.int64]]
-
-
-class Engine(Protocol):
-    """Turns texts into ids. One engine is used by one thread of one process."""
-
-    @property
-    def name(self) -> str:
-        """The engine, as it stands in the metadata."""
-
-    @property
-    def version(self) -> str:
-        """Version of the library behind it."""
-
-    def encode(self, texts: Sequence[str]) -> Encoded:
-        """Encodes texts.
-
-        Returns:
-            The ids of all texts, int32[N], and how many each has, int64[len(texts)].
-        """
 
 
 class HuggingFaceEngine:
@@ -67,41 +45,18 @@ class HuggingFaceEngine:
         ids = encode_in_windows(lambda window: self._encode_whole(window, False), text)
         if not self._add_special_tokens:
             return ids
-        before, after = self._added_around()
+        before, after = self.added_around()
         return np.concatenate([before, ids, after])
 
     def _encode_whole(self, text: str, add_special_tokens: bool) -> "Encoding":
         return self._tokenizer.encode(text, add_special_tokens=add_special_tokens)
 
-    def _added_around(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def added_around(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The ids that are put before and behind each text."""
+        if not self._add_special_tokens:
+            return np.empty(0, np.int32), np.empty(0, np.int32)
         encoding = self._encode_whole("a", True)
         added = np.asarray(encoding.special_tokens_mask, bool)
         ids = np.asarray(encoding.ids, np.int32)
         own = np.flatnonzero(~added)
         return ids[: own[0]], ids[own[-1] + 1 :]
-
-
-class SentencePieceEngine:
-    """The ``sentencepiece`` library.
-
-    Args:
-        processor: a loaded model.
-    """
-
-    name = "sentencepiece"
-
-    def __init__(self, processor: "SentencePieceProcessor") -> None:
-        import sentencepiece
-
-        self.version: str = sentencepiece.__version__
-        self._processor: Any = processor
-
-    def encode(self, texts: Sequence[str]) -> Encoded:
-        """See ``Engine``."""
-        return flatten(self._processor.encode(list(texts), num_threads=1))
-
-
-def flatten(lists: Sequence[Sequence[int]]) -> Encoded:
-    """Lists of ids → (all ids in one array, the length of each list)."""
-    lengths = np.fromiter(map(len, lists), np.int64, len(lists))
-    return np.fromiter(chain.from_iterable(lists), np.int32, int(lengths.sum())), lengths

@@ -1,0 +1,92 @@
+"""What is written beside a pair: its checksums and its metadata."""
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from mindformers_megatron._version import __version__
+from mindformers_megatron.format.atomic import write_atomically
+from mindformers_megatron.format.metadata import Metadata, SourceInfo, TokenizerInfo, write_metadata
+from mindformers_megatron.format.paths import bin_path, idx_path
+from mindformers_megatron.format.writer import WrittenPair
+from mindformers_megatron.tokenization.inputs import STDIN, InputFile, InputHasher
+from mindformers_megatron.tokenization.preprocess_report import PreprocessReport
+from mindformers_megatron.tokenization.preprocess_spec import PreprocessSpec
+from mindformers_megatron.tokenization.tokenizer import Tokenizer
+
+
+def describe_pairs(
+    spec: PreprocessSpec,
+    report: PreprocessReport,
+    tokenizer: Tokenizer,
+    files: Sequence[InputFile],
+    hasher: InputHasher,
+) -> None:
+    """Writes what goes with each pair of a run.
+
+    Args:
+        spec: what was asked.
+        report: what was done.
+        tokenizer: what defined the ids.
+        files: the input.
+        hasher: has taken in those files that were read as they lie on disk; the others are read here.
+    """
+    sources = tuple(_source(file, hasher) for file in files)
+    engine = TokenizerInfo(
+        name=tokenizer.name,
+        kind=tokenizer.kind,
+        files=tokenizer.files,
+        library=tokenizer.library,
+        library_version=tokenizer.library_version,
+        engine=report.engine,
+        engine_version=report.engine_version,
+        engine_verdict=report.engine_verdict,
+    )
+    for key, (prefix, pair) in zip(spec.json_keys, report.pairs.items(), strict=True):
+        _write_checksums(prefix, pair)
+        metadata = Metadata(
+            tokenizer=engine,
+            vocab_size=tokenizer.vocab_size,
+            eod_id=tokenizer.eod_id,
+            dtype=report.dtype,
+            documents=pair.num_documents,
+            sequences=pair.num_sequences,
+            tokens=pair.num_tokens,
+            seq_length=spec.seq_length,
+            sources=sources,
+            bin_sha256=str(pair.bin_sha256),
+            idx_sha256=str(pair.idx_sha256),
+            options=_options(spec, key),
+            created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            program_version=__version__,
+        )
+        write_metadata(prefix, metadata)
+
+
+def _options(spec: PreprocessSpec, key: str) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "json_key": key,
+        "append_eod": spec.append_eod,
+        "add_special_tokens": spec.tokenizer.add_special_tokens,
+    }
+    if spec.tokenizer.special_tokens_in_text != "encode":
+        options["special_tokens_in_text"] = spec.tokenizer.special_tokens_in_text
+    if spec.sentences is not None:
+        options["sentences"] = "built-in" if spec.sentences.punkt is None else "punkt"
+        options["language"] = spec.sentences.language
+        options["keep_newlines"] = spec.sentences.keep_newlines
+    return options
+
+
+def _source(file: InputFile, hasher: InputHasher) -> SourceInfo:
+    if file.path != STDIN and not hasher.has(file.path):
+        hasher.add(file.path, 0, file.size)
+    return SourceInfo(path=str(file.path), size=file.size, sha256=hasher.digest(file.path))
+
+
+def _write_checksums(prefix: str, pair: WrittenPair) -> None:
+    """In the format of ``md5sum``."""
+    sums = ((pair.bin_md5, bin_path(prefix)), (pair.idx_md5, idx_path(prefix)))
+    lines = "".join(f"{md5}  {path.name}\n" for md5, path in sums)
+    write_atomically(Path(f"{prefix}.md5"), lines.encode(errors="surrogateescape"))

@@ -1,0 +1,68 @@
+"""The fastest engine: gigatoken, for byte-level BPE and for SentencePiece BPE with byte fallback."""
+
+import importlib.metadata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from mindformers_megatron.tokenization.engines import Encoded, IdArray, surround
+
+_NO_IDS = np.empty(0, np.int32)
+
+
+class GigatokenEngine:
+    """The ``gigatoken`` library.
+
+    Args:
+        tokenizer: a ``gigatoken.Tokenizer``.
+        before: ids put before each text.
+        after: ids put behind each text.
+    """
+
+    name = "gigatoken"
+
+    def __init__(self, tokenizer: Any, *, before: IdArray = _NO_IDS, after: IdArray = _NO_IDS) -> None:
+        self.version: str = importlib.metadata.version("gigatoken")
+        self._backend = tokenizer.backend
+        self._before, self._after = before, after
+
+    def encode(self, texts: Sequence[str]) -> Encoded:
+        """See ``Engine``."""
+        if not texts:
+            return _NO_IDS, np.empty(0, np.int64)
+        # On this thread alone: its own pool would not be shared between the parts that are under way.
+        layout = self._backend.encode_batch(list(texts), parallel=False).layout
+        offsets = np.asarray(layout.offsets.data)
+        ids = np.asarray(layout.content.data)[offsets[0] : offsets[-1]].view(np.int32)
+        return surround(ids, np.diff(offsets), self._before, self._after)
+
+
+def load_json(data: bytes, *, split_special_tokens: bool, before: IdArray, after: IdArray) -> GigatokenEngine:
+    """Loads the content of a ``tokenizer.json``.
+
+    Args:
+        data: the JSON text.
+        split_special_tokens: special tokens in a text are text like any other.
+        before: ids put before each text.
+        after: ids put behind each text.
+
+    Raises:
+        Exception: it is none that gigatoken can do; the library raises nothing more precise.
+    """
+    import gigatoken
+
+    if split_special_tokens:
+        state = orjson.loads(data)
+        state["added_tokens"] = [token for token in state.get("added_tokens", []) if not token.get("special")]
+        data = orjson.dumps(state)
+    return GigatokenEngine(gigatoken.Tokenizer.from_json(data), before=before, after=after)
+
+
+def load_sentencepiece(path: Path) -> GigatokenEngine:
+    """Loads a SentencePiece model. Raises as ``load_json`` does."""
+    import gigatoken
+
+    return GigatokenEngine(gigatoken.Tokenizer.from_sentencepiece(path))
