@@ -1,6 +1,9 @@
 """Where documents begin inside the rows of a batch.
 
-The index tells, so that corpora without EOD tokens have boundaries too.
+The index tells, so that corpora without EOD tokens have boundaries too. Boundaries are few and rows are long, so they
+are kept as places, not as a flag for every token: a *mark* is the place ``row * width + column`` of a token that
+begins a new document, in rows of ``width`` = seq_length + 1 tokens. The first column never has one: what stands
+before it is not in the sample.
 """
 
 import numpy as np
@@ -10,7 +13,6 @@ from mindformers_megatron.format.index import Index
 from mindformers_megatron.format.search import search_sorted
 from mindformers_megatron.sampling.pieces import Pieces, ranges
 
-Flags = npt.NDArray[np.bool_]
 I64 = npt.NDArray[np.int64]
 
 
@@ -29,41 +31,64 @@ def document_starts(index: Index, start: I64, length: I64) -> tuple[I64, I64]:
     size = index.dtype.itemsize
     first = search_sorted(index.sequence_pointers, start * size, side="right")
     behind = search_sorted(index.sequence_pointers, (start + length) * size, side="left")
-    # Sequences first to behind begin inside; those of them that the document index names open a document.
-    opening = search_sorted(index.document_indices, first)
-    found = np.maximum(search_sorted(index.document_indices, behind) - opening, 0)
-    sequences = index.document_indices[ranges(opening, found)]
+    behind = np.maximum(behind, first)
+    # Sequences first to behind begin inside; those of them that the document index names open a document. Most files
+    # have one sequence a document, so that it names them all at their own places; that is quicker seen than searched.
+    sequences = ranges(first, behind - first)
+    found = behind - first
+    if not np.array_equal(index.document_indices[np.minimum(sequences, index.num_documents)], sequences):
+        opening = search_sorted(index.document_indices, first)
+        found = search_sorted(index.document_indices, behind) - opening
+        sequences = index.document_indices[ranges(opening, found)]
     stretch = np.repeat(np.arange(start.size), found)
     return stretch, index.sequence_pointers[sequences] // size - start[stretch]
 
 
-def mark_boundaries(index: Index, pieces: Pieces, rows: I64, flags: Flags) -> None:
+def boundary_marks(index: Index, pieces: Pieces, rows: I64, width: int) -> I64:
     """Marks the tokens that begin a new document, or do not follow the token before them.
 
     Args:
         index: The corpus's index.
         pieces: The pieces of ``len(rows)`` samples.
-        rows: int64[B], the row of ``flags`` for each sample of ``pieces``.
-        flags: bool[*, seq_length + 1]. Column 0 is never set: what stands before it is not in the sample.
+        rows: int64[B], the row of each sample of ``pieces``.
+        width: Tokens of a row.
+
+    Returns:
+        int64[K], marks in any order; a place may come more than once.
     """
     piece, offset = document_starts(index, pieces.start, pieces.length)
-    flags[rows[pieces.row[piece]], pieces.column[piece] + offset] = True
+    first = rows[pieces.row] * width + pieces.column
     jumps = pieces.column > 0
-    flags[rows[pieces.row[jumps]], pieces.column[jumps]] = True
     # Padding is a segment of its own: no document goes on in it.
     ends = pieces.column + pieces.length
-    last = (np.append(pieces.row[1:], -1) != pieces.row) & (ends < flags.shape[1])
-    flags[rows[pieces.row[last]], ends[last]] = True
+    last = (np.append(pieces.row[1:], -1) != pieces.row) & (ends < width)
+    return np.concatenate((first[piece] + offset, first[jumps], first[last] + pieces.length[last]))
 
 
-def eod_boundaries(tokens: npt.NDArray[np.int32], eod_id: int) -> Flags:
-    """Boundaries as Megatron sees them, behind every EOD token: int32[B, W] → bool[B, W]; column 0 is never set."""
-    flags = np.zeros(tokens.shape, dtype=np.bool_)
-    np.equal(tokens[:, :-1], eod_id, out=flags[:, 1:])
-    return flags
+def eod_marks(tokens: npt.NDArray[np.int32], eod_id: int) -> I64:
+    """Boundaries as Megatron sees them, behind every EOD token of int32[B, width] rows: int64[K], ascending."""
+    row, column = np.nonzero(tokens[:, :-1] == eod_id)
+    return row * tokens.shape[1] + column + 1
 
 
-def join_segments(flags: Flags, most: int) -> tuple[Flags, int]:
+def segments_of(marks: I64, rows: int, seq_length: int) -> I64:
+    """Returns the segments of the inputs of a batch.
+
+    Args:
+        marks: int64[K], ascending and distinct, in rows of ``seq_length + 1`` tokens.
+        rows: Rows of the batch.
+        seq_length: L, inputs of a row.
+
+    Returns:
+        int64[S], ascending: the place ``row * seq_length + column`` where each segment begins, one at the start of
+        every row.
+    """
+    row, column = np.divmod(marks, seq_length + 1)
+    inside = column < seq_length
+    return np.sort(np.concatenate((np.arange(rows) * seq_length, (row * seq_length + column)[inside])))
+
+
+def join_segments(segments: I64, rows: int, seq_length: int, most: int) -> tuple[I64, int]:
     """Joins the shortest segments to the one before them, until no row has more than ``most``.
 
     A model's table of segment ends has a fixed width; a row with more documents than it holds is no reason to stop a
@@ -71,20 +96,22 @@ def join_segments(flags: Flags, most: int) -> tuple[Flags, int]:
     not.
 
     Args:
-        flags: bool[B, L], the boundaries among the inputs (column 0 never set).
+        segments: As ``segments_of`` gives them.
+        rows: Rows of the batch.
+        seq_length: L, inputs of a row.
         most: Segments that a row may have; at least 1.
 
     Returns:
-        The flags to use (the same array where no row overflows) and how many boundaries were taken away.
+        The segments that are left (the same array where no row overflows), and how many were joined.
     """
-    surplus = np.count_nonzero(flags, axis=1) + 1 - most
+    row = segments // seq_length
+    surplus = np.bincount(row, minlength=rows) - most
     crowded = np.flatnonzero(surplus > 0)
     if not crowded.size:
-        return flags, 0
-    flags = flags.copy()
-    for row in crowded.tolist():
-        starts = np.flatnonzero(flags[row])
-        lengths = np.diff(starts, append=flags.shape[1])
-        shortest = np.argsort(lengths, kind="stable")[: surplus[row]]
-        flags[row, starts[shortest]] = False
-    return flags, int(surplus[crowded].sum())
+        return segments, 0
+    lengths = np.diff(segments, append=rows * seq_length)
+    kept = np.ones(segments.size, dtype=np.bool_)
+    for number in crowded.tolist():
+        others = np.flatnonzero(row == number)[1:]
+        kept[others[np.argsort(lengths[others], kind="stable")[: surplus[number]]]] = False
+    return segments[kept], int(surplus[crowded].sum())

@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from mindformers_megatron.sampling.boundaries import Flags, join_segments
+from mindformers_megatron.sampling.boundaries import join_segments, segments_of
+from mindformers_megatron.sampling.pieces import ranges
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
@@ -53,81 +54,93 @@ class ColumnOptions:
         )
 
 
-def loss_masks(kind: LossMask, inputs: I32, flags: Flags, counted: I64, eod_id: int | None) -> I32:
+def loss_masks(kind: LossMask, inputs: I32, marks: I64, segments: I64, counted: I64, eod_id: int | None) -> I32:
     """Builds the loss mask: 1 where the prediction of the next token counts.
 
     Args:
         kind: See ``ColumnOptions.loss_mask``.
         inputs: int32[B, L].
-        flags: bool[B, L + 1], the boundaries among inputs and the last label.
-        counted: int64[B], how many leading inputs can count at all.
+        marks: int64[K], the boundaries (see ``boundaries``), ascending and distinct.
+        segments: int64[S], as ``segments_of`` gives them for ``marks``.
+        counted: int64[B], how many leading inputs can count at all; at least 1.
         eod_id: The EOD token, for ``kind="eod"``.
 
     Returns:
         int32[B, L]. A row that the rule would leave without any loss keeps all its counted inputs: a sample of zeros
         gives 0 / 0 in the mean of the loss, and a training that ends in NaN.
     """
-    length = inputs.shape[1]
-    if kind == "none" and counted.min(initial=length) == length:
+    rows, length = inputs.shape
+    partial = np.flatnonzero(counted < length)
+    if kind == "none" and not partial.size:
         return np.broadcast_to(np.ones(length, dtype=np.int32), inputs.shape)
-    allowed = np.arange(length) < counted[:, None]
-    if kind == "none":
-        return allowed.astype(np.int32)
-    crossing = flags[:, 1:]
-    if kind == "eod":
-        mask = allowed & (inputs != eod_id)
-    elif kind == "boundary":
-        mask = allowed & ~crossing
-    else:
-        inside = allowed & ~crossing
-        # The first document that can be learnt from: one of a single token has no label of its own.
-        opening = inside.argmax(axis=1)
-        segment = np.cumsum(flags[:, :-1], axis=1, dtype=np.int32)
-        mask = inside & (segment == segment[np.arange(len(inputs)), opening][:, None])
-    empty = ~mask.any(axis=1)
-    if empty.any():
-        mask[empty] = allowed[empty]
-    return mask.astype(np.int32)
+    if kind == "first_document":
+        return _first_document(marks, segments, counted, rows, length)
+    mask = (inputs != eod_id).astype(np.int32) if kind == "eod" else np.ones(inputs.shape, dtype=np.int32)
+    if kind == "boundary":
+        row, column = np.divmod(marks, length + 1)
+        mask[row, column - 1] = 0
+    for row in partial.tolist():
+        mask[row, counted[row] :] = 0
+    if kind != "none":
+        for row in np.flatnonzero(~mask.any(axis=1)).tolist():
+            mask[row, : counted[row]] = 1
+    return mask
 
 
-def segment_starts(flags: Flags) -> I32:
-    """For each input the column where its segment begins: bool[B, L] → int32[B, L]."""
-    opens = flags.copy()
-    opens[:, 0] = True
-    place = np.flatnonzero(opens)
-    starts = (place % flags.shape[1]).astype(np.int32)
-    return np.repeat(starts, np.diff(place, append=flags.size)).reshape(flags.shape)
+def _first_document(marks: I64, segments: I64, counted: I64, rows: int, length: int) -> I32:
+    row, begin = np.divmod(segments, length)
+    end = begin + np.diff(segments, append=rows * length)
+    # The last input of a segment has its label in the next one, if there is one.
+    places = row * (length + 1) + end
+    crossing = marks[np.minimum(np.searchsorted(marks, places), marks.size - 1)] == places if marks.size else False
+    reached = np.minimum(end, counted[row])
+    own = np.maximum(reached - begin, 0) - (crossing & (end <= counted[row]))
+    # The first document that can be learnt from: one of a single token has no label of its own.
+    learnable = np.flatnonzero(own > 0)
+    opening = learnable[np.unique(row[learnable], return_index=True)[1]]
+    start, size = np.arange(rows) * length, counted.copy()
+    start[row[opening]], size[row[opening]] = segments[opening], own[opening]
+    mask = np.zeros(rows * length, dtype=np.int32)
+    mask[ranges(start, size)] = 1
+    return mask.reshape(rows, length)
 
 
-def segment_ends(flags: Flags, width: int) -> I32:
-    """Compressed masks: the cumulative ends of the segments, filled up with L. bool[B, L] → int32[B, width]."""
-    rows, length = flags.shape
+def reset_positions(segments: I64, rows: int, length: int) -> I32:
+    """Positions that start again at each segment: int64[S] → int32[B, L]."""
+    starts = np.repeat(segments.astype(np.int32), np.diff(segments, append=rows * length))
+    return (np.arange(rows * length, dtype=np.int32) - starts).reshape(rows, length)
+
+
+def segment_ends(segments: I64, rows: int, length: int, width: int) -> I32:
+    """Compressed masks: the cumulative ends of the segments, filled up with L. int64[S] → int32[B, width]."""
+    row, column = np.divmod(segments, length)
     ends = np.full((rows, width), length, dtype=np.int32)
-    row, column = np.nonzero(flags)
-    rank = np.arange(row.size) - np.searchsorted(row, row)
-    ends[row, rank] = column
+    inner = np.flatnonzero(column)
+    # The first segment of a row starts at column 0; the k-th after it ends the one before, and is the k-th end.
+    rank = inner - np.searchsorted(row, row[inner]) - 1
+    ends[row[inner], rank] = column[inner]
     return ends
 
 
-def dense_masks(flags: Flags | None, rows: int, length: int) -> I32:
+def dense_masks(segments: I64 | None, rows: int, length: int) -> I32:
     """MindFormers' dense attention masks, int32[B, 1, L, L], 1 = *may not attend*: causal, within segments if given."""
     blocked = ~np.tri(length, dtype=np.bool_)
-    if flags is None:
+    if segments is None:
         return np.broadcast_to(blocked.astype(np.int32), (rows, 1, length, length))
-    starts = segment_starts(flags)
+    starts = np.arange(length, dtype=np.int32) - reset_positions(segments, rows, length)
     before = np.arange(length, dtype=np.int32)[None, None, :] < starts[:, :, None]
     return (before | blocked)[:, None].astype(np.int32)
 
 
 def build_columns(
-    tokens: I32, flags: Flags, counted: I64, options: ColumnOptions
+    tokens: I32, marks: I64, counted: I64, options: ColumnOptions
 ) -> tuple[dict[str, npt.NDArray[np.int32]], int]:
     """Builds the columns of B samples.
 
     Args:
         tokens: int32[B, L + 1].
-        flags: bool[B, L + 1], the boundaries.
-        counted: int64[B], leading inputs that count in the loss.
+        marks: int64[K], the boundaries (see ``boundaries``), ascending and distinct.
+        counted: int64[B], leading inputs that count in the loss; at least 1.
         options: What to build.
 
     Returns:
@@ -137,9 +150,10 @@ def build_columns(
     """
     rows, length = tokens.shape[0], tokens.shape[1] - 1
     names: Sequence[str] = options.names
-    segments, joined = flags[:, :-1], 0
+    documents = segments_of(marks, rows, length)
+    segments, joined = documents, 0
     if "actual_seq_len" in names:
-        segments, joined = join_segments(segments, options.eod_pad_length)
+        segments, joined = join_segments(documents, rows, length, options.eod_pad_length)
     columns: dict[str, npt.NDArray[np.int32]] = {}
     for name in names:
         if name == "input_ids":
@@ -147,16 +161,15 @@ def build_columns(
         elif name == "labels":
             columns[name] = tokens[:, 1:]
         elif name == "loss_mask":
-            columns[name] = loss_masks(options.loss_mask, tokens[:, :-1], flags, counted, options.eod_id)
+            columns[name] = loss_masks(options.loss_mask, tokens[:, :-1], marks, documents, counted, options.eod_id)
         elif name == "position_ids":
-            positions = np.arange(length, dtype=np.int32)
             columns[name] = (
-                positions - segment_starts(segments)
+                reset_positions(segments, rows, length)
                 if options.reset_position_ids
-                else np.broadcast_to(positions, (rows, length))
+                else np.broadcast_to(np.arange(length, dtype=np.int32), (rows, length))
             )
         elif name == "attention_mask":
             columns[name] = dense_masks(segments if options.reset_attention_mask else None, rows, length)
         else:
-            columns[name] = segment_ends(segments, options.eod_pad_length)
+            columns[name] = segment_ends(segments, rows, length, options.eod_pad_length)
     return columns, joined

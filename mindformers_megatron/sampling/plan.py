@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mindformers_megatron.errors import ConfigError, DataError
-from mindformers_megatron.sampling.boundaries import eod_boundaries, mark_boundaries
+from mindformers_megatron.sampling.boundaries import boundary_marks, eod_marks
 from mindformers_megatron.sampling.columns import build_columns
 from mindformers_megatron.sampling.corpora import Corpus, open_corpora
 from mindformers_megatron.sampling.megatron_course import MegatronCourse, megatron_course
@@ -180,7 +180,7 @@ class SamplePlan(Sequence[Columns]):
         tokens = np.empty((samples.size, width), dtype=np.int32)
         if self.spec.order != "stream":
             tokens.fill(_PADDING)
-        flags = np.zeros(tokens.shape, dtype=np.bool_)
+        found: list[I64] = []
         counted = np.empty(samples.size, dtype=np.int64)
         numbers, cursors = self.locate(samples)
         for number in np.unique(numbers).tolist():
@@ -195,14 +195,15 @@ class SamplePlan(Sequence[Columns]):
             read_pieces(dataset, pieces, rows, tokens)
             counted[rows] = pieces.counted
             if self.spec.boundaries == "index" and self._columns.show_boundaries:
-                mark_boundaries(dataset.index, pieces, rows, flags)
+                found.append(boundary_marks(dataset.index, pieces, rows, width))
         if self.spec.boundaries == "eod" and self._columns.show_boundaries:
             assert self._columns.eod_id is not None
-            flags = eod_boundaries(tokens, self._columns.eod_id)
+            found.append(eod_marks(tokens, self._columns.eod_id))
         if self.spec.order != "stream":
             # Behind the search for EOD tokens, so that a pad id equal to theirs is no boundary.
             tokens[tokens == _PADDING] = self.spec.pad_id
-        columns, joined = build_columns(tokens, flags, counted, self._columns)
+        marks = np.unique(np.concatenate(found)) if found else np.empty(0, dtype=np.int64)
+        columns, joined = build_columns(tokens, marks, counted, self._columns)
         self.joined_boundaries += joined
         return columns
 

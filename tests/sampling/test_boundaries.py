@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindformers_megatron.sampling.boundaries import eod_boundaries, join_segments
+from mindformers_megatron.sampling.boundaries import eod_marks, join_segments, segments_of
 from mindformers_megatron.sampling.columns import ColumnOptions, build_columns, loss_masks
 
 EOD = 0
@@ -22,7 +22,7 @@ def batches(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.array(tokens, dtype=np.int32).reshape(rows, length + 1), boundaries, np.array(counted)
 
 
-def segments_of(flags: np.ndarray) -> list[int]:
+def numbered(flags: np.ndarray) -> list[int]:
     segment, result = 0, []
     for flag in flags:
         segment += bool(flag)
@@ -32,7 +32,7 @@ def segments_of(flags: np.ndarray) -> list[int]:
 
 def expected_loss(kind: str, tokens: np.ndarray, flags: np.ndarray, counted: int) -> list[int]:
     length = len(tokens) - 1
-    segment = segments_of(flags)
+    segment = numbered(flags)
     own_label = [segment[t] == segment[t + 1] for t in range(length)]
     counts = [t < counted for t in range(length)]
     if kind == "eod":
@@ -47,10 +47,16 @@ def expected_loss(kind: str, tokens: np.ndarray, flags: np.ndarray, counted: int
     return [int(value) for value in (mask if any(mask) else counts)]
 
 
+def masks_of(kind: str, tokens: np.ndarray, flags: np.ndarray, counted: np.ndarray) -> np.ndarray:
+    marks = np.flatnonzero(flags)
+    segments = segments_of(marks, len(tokens), tokens.shape[1] - 1)
+    return loss_masks(kind, tokens[:, :-1], marks, segments, counted, EOD)
+
+
 @given(batch=batches(), kind=st.sampled_from(["none", "eod", "boundary", "first_document"]))
 def test_loss_masks_follow_the_documents(batch: tuple[np.ndarray, ...], kind: str) -> None:
     tokens, flags, counted = batch
-    mask = loss_masks(kind, tokens[:, :-1], flags, counted, EOD)
+    mask = masks_of(kind, tokens, flags, counted)
     for row in range(len(tokens)):
         assert mask[row].tolist() == expected_loss(kind, tokens[row], flags[row], counted[row])
 
@@ -58,7 +64,7 @@ def test_loss_masks_follow_the_documents(batch: tuple[np.ndarray, ...], kind: st
 @given(batch=batches(), kind=st.sampled_from(["none", "eod", "boundary", "first_document"]))
 def test_no_sample_is_without_loss(batch: tuple[np.ndarray, ...], kind: str) -> None:
     tokens, flags, counted = batch
-    assert loss_masks(kind, tokens[:, :-1], flags, counted, EOD).any(axis=1).all()
+    assert masks_of(kind, tokens, flags, counted).any(axis=1).all()
 
 
 @given(batch=batches(), width=st.integers(1, 30), reset=st.booleans())
@@ -73,7 +79,7 @@ def test_positions_segment_ends_and_dense_mask_tell_the_same_story(
         reset_attention_mask=reset,
         eod_pad_length=width,
     )
-    columns, joined = build_columns(tokens, flags, counted, options)
+    columns, joined = build_columns(tokens, np.flatnonzero(flags), counted, options)
     assert columns["actual_seq_len"].shape == (rows, width)
     assert columns["attention_mask"].shape == (rows, 1, length, length)
     assert all(column.dtype == np.int32 for column in columns.values())
@@ -99,23 +105,24 @@ def test_positions_segment_ends_and_dense_mask_tell_the_same_story(
 
 
 def test_the_shortest_segments_join_the_one_before_them() -> None:
-    flags = np.zeros((1, 20), dtype=bool)
-    flags[0, [5, 7, 12, 13]] = True
-    kept, joined = join_segments(flags, 3)
-    assert np.flatnonzero(kept[0]).tolist() == [7, 13]
+    segments = np.array([0, 5, 7, 12, 13, 20, 25])
+    kept, joined = join_segments(segments, 2, 20, 3)
+    assert kept.tolist() == [0, 7, 13, 20, 25]
     assert joined == 2
-    assert np.flatnonzero(flags[0]).tolist() == [5, 7, 12, 13], "the caller's flags are not touched"
 
 
 @pytest.mark.parametrize("most", [1, 2, 5, 100])
 def test_no_row_has_more_segments_than_the_table_of_ends_holds(most: int) -> None:
-    flags = np.random.default_rng(0).random((8, 64)) < 0.5
+    flags = np.random.default_rng(0).random((8, 65)) < 0.5
     flags[:, 0] = False
-    kept, _ = join_segments(flags, most)
-    assert (np.count_nonzero(kept, axis=1) + 1 <= most).all()
-    assert not (kept & ~flags).any()
+    segments = segments_of(np.flatnonzero(flags), 8, 64)
+    kept, joined = join_segments(segments, 8, 64, most)
+    assert (np.bincount(kept // 64) <= most).all()
+    assert set(kept.tolist()) <= set(segments.tolist())
+    assert set(range(0, 512, 64)) <= set(kept.tolist())
+    assert joined == segments.size - kept.size
 
 
 def test_eod_tokens_make_boundaries_behind_them() -> None:
-    tokens = np.array([[EOD, 5, EOD, EOD, 6, EOD]], dtype=np.int32)
-    assert eod_boundaries(tokens, EOD).tolist() == [[False, True, False, True, True, False]]
+    tokens = np.array([[EOD, 5, EOD, EOD, 6, EOD], [1, 2, 3, 4, EOD, 6]], dtype=np.int32)
+    assert eod_marks(tokens, EOD).tolist() == [1, 3, 4, 11]

@@ -11,7 +11,7 @@ from megatron_reference import index_of
 from pairs import GOLDEN
 
 from mindformers_megatron.format.reader import IndexedDataset
-from mindformers_megatron.sampling.boundaries import eod_boundaries
+from mindformers_megatron.sampling.boundaries import eod_marks
 from mindformers_megatron.sampling.columns import ColumnOptions, build_columns
 from mindformers_megatron.sampling.megatron_blend import MegatronBlend, blend_sizes
 from mindformers_megatron.sampling.megatron_order import MegatronOrder
@@ -105,7 +105,7 @@ def read(mine: Ours, picks: np.ndarray, case: dict[str, Any]) -> dict[str, np.nd
         reset_attention_mask=reset,
         eod_id=MANIFEST["eod"],
     )
-    columns, _ = build_columns(tokens, eod_boundaries(tokens, MANIFEST["eod"]), counted, options)
+    columns, _ = build_columns(tokens, eod_marks(tokens, MANIFEST["eod"]), counted, options)
     named = {
         "tokens": columns["input_ids"],
         "labels": columns["labels"],

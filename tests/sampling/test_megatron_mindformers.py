@@ -4,12 +4,8 @@ MindFormers carries Megatron's code of an earlier day: its blend is 0.5 % longer
 are built for that length, and it takes pad and EOD from its configuration.
 """
 
-import importlib.util
+import importlib
 import math
-import shutil
-import subprocess
-import sys
-import sysconfig
 import tempfile
 from pathlib import Path
 from types import ModuleType
@@ -19,11 +15,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from mindformers_helper import compiled_mindformers
 from pairs import write_corpus
 
 from mindformers_megatron.errors import ConfigError
 from mindformers_megatron.format.reader import IndexedDataset
-from mindformers_megatron.sampling.boundaries import eod_boundaries
+from mindformers_megatron.sampling.boundaries import eod_marks
 from mindformers_megatron.sampling.columns import ColumnOptions, build_columns
 from mindformers_megatron.sampling.megatron_blend import MegatronBlend
 from mindformers_megatron.sampling.megatron_order import MegatronOrder
@@ -39,26 +36,7 @@ few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthChec
 
 @pytest.fixture(scope="module")
 def mindformers(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    """MindFormers' package of blended datasets, with its C++ helper compiled beside the tests."""
-    pybind11 = pytest.importorskip("pybind11")
-    if shutil.which("g++") is None:
-        pytest.skip("MindFormers' helper is C++ and needs g++")
-    package = importlib.import_module("mindformers.dataset.blended_datasets")
-    target = tmp_path_factory.mktemp("helpers") / f"helpers{sysconfig.get_config_var('EXT_SUFFIX')}"
-    source = Path(str(package.__file__)).parent / "helpers.cpp"
-    includes = [f"-I{folder}" for folder in (sysconfig.get_path("include"), pybind11.get_include())]
-    subprocess.run(
-        ["g++", "-O3", "-shared", "-std=c++11", "-fPIC", "-w", *includes, str(source), "-o", str(target)], check=True
-    )
-    name = f"{package.__name__}.helpers"
-    spec = importlib.util.spec_from_file_location(name, target)
-    assert spec is not None
-    assert spec.loader is not None
-    helpers = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(helpers)
-    sys.modules[name] = helpers
-    package.helpers = helpers
-    return package
+    return compiled_mindformers(tmp_path_factory.mktemp("helpers"))
 
 
 def build_theirs(prefixes: list[str], weights: list[float] | None, sizes: list[int | None], options: dict) -> list[Any]:
@@ -115,10 +93,10 @@ def read_ours(dataset: IndexedDataset, order: MegatronOrder, options: dict) -> d
     read_pieces(dataset, pieces, rows, tokens)
     # Behind a padded sample's end stand zeros, as in MindFormers, but they are no EOD.
     filled = np.arange(tokens.shape[1]) < np.bincount(pieces.row, weights=pieces.length)[:, None]
-    flags = eod_boundaries(np.where(filled, tokens, -1).astype(np.int32), EOD)
+    marks = eod_marks(np.where(filled, tokens, -1).astype(np.int32), EOD)
     columns, _ = build_columns(
         tokens,
-        flags,
+        marks,
         pieces.counted,
         ColumnOptions(
             names=("input_ids", "labels", "loss_mask", "position_ids", "attention_mask"),
