@@ -17,7 +17,10 @@ from mindformers_megatron.loader import (
     BlendedMegatronDataLoader,
     CpuTrainOneStepCell,
     MegatronDataState,
+    MegatronEvaluation,
     MegatronIndexedDataset,
+    MegatronMixMonitor,
+    MegatronPerplexity,
     MegatronStepLog,
 )
 
@@ -25,6 +28,9 @@ __all__ = [
     "BlendedMegatronDataLoader",
     "CpuTrainOneStepCell",
     "MegatronDataState",
+    "MegatronEvaluation",
     "MegatronIndexedDataset",
+    "MegatronMixMonitor",
+    "MegatronPerplexity",
     "MegatronStepLog",
 ]

@@ -39,7 +39,7 @@ def count_docs(prefix: str | os.PathLike[str]) -> int | None:
     """
     if not docs_path(prefix_of(prefix)).exists():
         return None
-    with _opened(prefix) as file:
+    with open_docs(prefix) as file:
         return int(file.metadata.num_rows)
 
 
@@ -52,7 +52,7 @@ def read_docs(prefix: str | os.PathLike[str], begin: int = 0, end: int | None = 
     Raises:
         DataError: there is no such file, it cannot be read or has other columns, or it ends before ``end``.
     """
-    with _opened(prefix) as file:
+    with open_docs(prefix) as file:
         rows = int(file.metadata.num_rows)
         stop = rows if end is None else end
         if not 0 <= begin <= stop <= rows:
@@ -71,7 +71,12 @@ def read_docs(prefix: str | os.PathLike[str], begin: int = 0, end: int | None = 
 
 
 @contextlib.contextmanager
-def _opened(prefix: str | os.PathLike[str]) -> Iterator[Any]:
+def open_docs(prefix: str | os.PathLike[str]) -> Iterator[Any]:
+    """Opens a pair's file: a ``pyarrow.parquet.ParquetFile`` with the columns of ``docs_schema()``.
+
+    Raises:
+        DataError: there is no such file, it cannot be read or has other columns.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -10,15 +10,20 @@ except ImportError as error:
 
 from mindformers_megatron.loader.callbacks import MegatronDataState
 from mindformers_megatron.loader.cpu import CpuTrainOneStepCell
+from mindformers_megatron.loader.evaluation import MegatronEvaluation, MegatronPerplexity
 from mindformers_megatron.loader.loader import BlendedMegatronDataLoader, MegatronIndexedDataset
 from mindformers_megatron.loader.log import join_mindformers_log
+from mindformers_megatron.loader.mix_monitor import MegatronMixMonitor
 from mindformers_megatron.loader.step_log import MegatronStepLog
 
 __all__ = [
     "BlendedMegatronDataLoader",
     "CpuTrainOneStepCell",
     "MegatronDataState",
+    "MegatronEvaluation",
     "MegatronIndexedDataset",
+    "MegatronMixMonitor",
+    "MegatronPerplexity",
     "MegatronStepLog",
     "register",
 ]
@@ -29,8 +34,9 @@ def register() -> None:
     for dataset in (BlendedMegatronDataLoader, MegatronIndexedDataset):
         MindFormerRegister.register_cls(dataset, MindFormerModuleType.DATASET_LOADER)
         setattr(mindformers.dataset, dataset.__name__, dataset)
-    for callback in (MegatronDataState, MegatronStepLog):
+    for callback in (MegatronDataState, MegatronEvaluation, MegatronMixMonitor, MegatronStepLog):
         MindFormerRegister.register_cls(callback, MindFormerModuleType.CALLBACK)
+    MindFormerRegister.register_cls(MegatronPerplexity, MindFormerModuleType.METRIC)
     MindFormerRegister.register_cls(CpuTrainOneStepCell, MindFormerModuleType.WRAPPER)
     join_mindformers_log()
 

@@ -14,6 +14,9 @@ class StreamSampler(Sampler):  # type: ignore[misc]
 
     MindSpore asks it once for each epoch of an iterator, those that ``set_init_step`` skips included, so the count of
     calls is the number of the epoch.
+
+    Attributes:
+        repeat: Whether every epoch gives the rows of the first one instead, as an evaluation wants.
     """
 
     def __init__(self, shard: Shard, rows: int) -> None:
@@ -26,11 +29,12 @@ class StreamSampler(Sampler):  # type: ignore[misc]
         super().__init__(rows)
         self.shard = shard
         self.rows = rows
+        self.repeat = False
         self.start = 0
         self.epoch = 0
 
     def get_indices(self) -> I64:
         """The samples of the next epoch, int64[rows]. Whole arrays: MindSpore's own walks an iterator in Python."""
-        epoch, self.epoch = self.epoch, self.epoch + 1
+        epoch, self.epoch = self.epoch, self.epoch + (not self.repeat)
         # Of a resumed run, rows that MindSpore skips may lie before sample 0; it never asks for them.
         return self.shard.samples(self.start, epoch * self.rows, self.rows)

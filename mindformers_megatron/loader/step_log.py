@@ -1,7 +1,5 @@
 """A line for each step, for programs to read: the loss with all its digits, and the very tokens the step was given."""
 
-import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +9,7 @@ from mindformers.tools.utils import get_real_rank
 from mindspore.train import Callback
 
 from mindformers_megatron.errors import ConfigError
-
-_BLOCK_BYTES = 1 << 16
+from mindformers_megatron.loader.json_lines import JsonLines
 
 
 class MegatronStepLog(Callback):  # type: ignore[misc]
@@ -33,7 +30,8 @@ class MegatronStepLog(Callback):  # type: ignore[misc]
         """
         super().__init__()
         rank = get_real_rank()
-        self.path = Path(path) if rank == 0 else Path(path).with_suffix(f".rank_{rank}{Path(path).suffix}")
+        own = Path(path) if rank == 0 else Path(path).with_suffix(f".rank_{rank}{Path(path).suffix}")
+        self.lines = JsonLines(own)
         self.columns = tuple(columns)
         self._places: list[int] = []
         self._first_step = 0
@@ -56,9 +54,7 @@ class MegatronStepLog(Callback):  # type: ignore[misc]
             if params.dataset_sink_mode:
                 raise ConfigError("MegatronStepLog: with sink_mode: True batches cannot be logged; leave columns out")
             self._places = [names.index(name) for name in self.columns]
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        if self.path.exists():
-            os.truncate(self.path, _end_of_last_line(self.path))
+        self.lines.open()
 
     def on_train_step_end(self, run_context: Any) -> None:
         """Writes the line."""
@@ -66,21 +62,7 @@ class MegatronStepLog(Callback):  # type: ignore[misc]
         record = {"step": self._first_step + params.cur_step_num, "loss": _loss(params.net_outputs)}
         for name, place in zip(self.columns, self._places, strict=True):
             record[name] = params.train_dataset_element[place].asnumpy().tolist()
-        with self.path.open("ab") as file:
-            file.write(json.dumps(record).encode() + b"\n")
-
-
-def _end_of_last_line(path: Path) -> int:
-    with path.open("rb") as file:
-        end = file.seek(0, os.SEEK_END)
-        while end:
-            start = max(end - _BLOCK_BYTES, 0)
-            file.seek(start)
-            place = file.read(end - start).rfind(b"\n")
-            if place >= 0:
-                return start + place + 1
-            end = start
-    return 0
+        self.lines.write(record)
 
 
 def _loss(outputs: Any) -> float:

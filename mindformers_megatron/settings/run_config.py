@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from mindformers_megatron.errors import ConfigError, DataError
 from mindformers_megatron.sampling.plan import SamplePlan
+from mindformers_megatron.settings.evaluation import complete_evaluation, warn_of_overlap
 from mindformers_megatron.settings.loader_options import LoaderOptions, clamp_workers
 from mindformers_megatron.settings.model_match import check_model
 from mindformers_megatron.settings.yaml_file import Config
@@ -25,6 +26,7 @@ def complete(config: Config) -> None:
     - ``dataset_strategy``, where the parallel mode wants one.
     - ``num_parallel_workers`` and ``prefetch_size`` of the data loader, which MindFormers takes from one level up, and
       ``runner_config.batch_size`` from ``micro_batch_size``.
+    - The metric and the callback of an evaluation during training; see ``complete_evaluation``.
     """
     loaders = dict(our_loaders(config))
     for name, options in loaders.items():
@@ -40,6 +42,8 @@ def complete(config: Config) -> None:
         dataset.setdefault("construct_args_key", list(columns))
         dataset.setdefault("drop_remainder", True)
         config.setdefault(f"{name}_task", {"type": "CausalLanguageModelDataset"})
+    if config.get("do_eval") and "eval_dataset" in loaders:
+        complete_evaluation(config)
     if "train_dataset" in loaders:
         callbacks = config["callbacks"] = config.get("callbacks") or []
         if not any(callback.get("type") == "MegatronDataState" for callback in callbacks):
@@ -85,6 +89,9 @@ def check(config: Config) -> None:
             check_model(plan, config, options.allow)
             if name == "train_dataset":
                 plan.check_epochs(plan.num_samples * int(runner.get("epochs") or 1))
+    loaders = dict(our_loaders(config))
+    if config.get("do_eval") and len(loaders) == len(DATASETS):
+        warn_of_overlap(*(loaders[name] for name in DATASETS))
 
 
 def check_columns(name: str, dataset: Config, given: Sequence[str]) -> None:
