@@ -61,7 +61,9 @@ class BlendedMegatronDataLoader(GeneratorDataset):  # type: ignore[misc]
                 f"({self.options.rows_per_step} rows on {self.shard.ranks} ranks); expected the samples of an epoch"
             )
         workers = self.options.num_parallel_workers
-        self.steps_per_epoch = steps_per_epoch(plan.num_samples, self.global_batch_size)
+        self.steps_per_epoch = steps_per_epoch(self.options.epoch_of(plan), self.global_batch_size)
+        if self.options.repeat_epochs:
+            plan = plan.repeated_after(self.steps_per_epoch * self.global_batch_size)
         processes = workers if self.options.python_multiprocessing else 1
         super().__init__(
             SampleSource(plan, stride=self.shard.ranks * processes, readers=workers),

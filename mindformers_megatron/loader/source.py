@@ -62,6 +62,9 @@ class SampleSource(Sequence[Row]):
         rows = self._blocks.get((block, lane))
         if rows is None:
             rows = self._fetch(block, lane)
+        if row >= len(rows):
+            # Megatron's order ends; the plan says where.
+            self.plan.read(np.array([sample], dtype=np.int64))
         return rows[row]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -97,7 +100,10 @@ class SampleSource(Sequence[Row]):
 
     def _compute(self, block: int, lane: int) -> list[Row]:
         numbers = np.arange(block * self._rows_per_block, (block + 1) * self._rows_per_block, dtype=np.int64)
-        columns = self.plan.read(numbers * self.stride + lane)
+        samples = numbers * self.stride + lane
+        if self.plan.end is not None:
+            samples = samples[samples < self.plan.end]
+        columns = self.plan.read(samples)
         return list(zip(*(columns[name] for name in self.plan.spec.columns), strict=True))
 
 

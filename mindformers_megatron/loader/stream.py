@@ -35,7 +35,7 @@ class Cursor:
 def batches(
     plan: SamplePlan, shard: Shard, cursor: Cursor, *, batch_size: int, workers: int, prefetch: int
 ) -> Iterator[Batch]:
-    """Yields the rank's batches from the cursor on, without end.
+    """Yields the rank's batches from the cursor on, without end (but Megatron's order has one).
 
     Args:
         plan: Where the samples come from.
@@ -54,7 +54,12 @@ def batches(
 
     def read(number: int) -> Batch:
         rows = per_read * batch_size
-        return plan.read(shard.samples(start, number * rows, rows))
+        samples = shard.samples(start, number * rows, rows)
+        if plan.end is not None:
+            # Whole global batches only, so that every rank ends with the same one.
+            last = start + (plan.end - start) // (batch_size * shard.ranks) * (batch_size * shard.ranks)
+            samples = samples[samples < last]
+        return plan.read(samples)
 
     # Not shut down by hand: an iterator that is dropped frees the pool and so ends its threads, and one that lives as
     # long as the program would do it when the interpreter has already taken the threads' queue away.
@@ -66,6 +71,9 @@ def batches(
             ahead.append(pool.submit(read, submitted))
             submitted += 1
         block = ahead.popleft().result()
-        for first in range(0, per_read * batch_size, batch_size):
+        rows = len(next(iter(block.values())))
+        if not rows:
+            return
+        for first in range(0, rows, batch_size):
             cursor.consumed_samples += batch_size * shard.ranks
             yield {name: column[first : first + batch_size] for name, column in block.items()}

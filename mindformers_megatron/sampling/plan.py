@@ -1,6 +1,8 @@
 """The plan: sample i of a run as a pure function of i. Everything else in the training half only reads it."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, overload
 
@@ -92,6 +94,16 @@ class SamplePlan(Sequence[Columns]):
         """The plan of the run that ``state`` belongs to, under this plan's options; see ``__init__``."""
         return SamplePlan(self.spec, state, on_change)
 
+    def repeated_after(self, samples: int) -> "SamplePlan":
+        """This plan, beginning again at sample 0 after ``samples`` samples; for Megatron's order, which else ends."""
+        if not isinstance(self.schedule, MegatronCourse):
+            raise ConfigError(f"order: {self.spec.order} has no end to begin again after; only Megatron's has")
+        other = copy(self)
+        other.__dict__.pop("fingerprint", None)
+        other.spec = replace(self.spec, repeat_after=samples)
+        other.schedule = self.schedule.repeated_after(samples)
+        return other
+
     @property
     def seq_length(self) -> int:
         """L, the inputs of a sample."""
@@ -104,6 +116,11 @@ class SamplePlan(Sequence[Columns]):
             return self.schedule.length
         tokens = sum(corpus.num_tokens for corpus in self.corpora.values())
         return self.spec.num_samples or max(1, tokens // self.seq_length)
+
+    @property
+    def end(self) -> int | None:
+        """Samples in all, which only Megatron's order has an end of; None: the stream has no end."""
+        return self.schedule.end if isinstance(self.schedule, MegatronCourse) else None
 
     def __len__(self) -> int:
         return self.num_samples
@@ -227,7 +244,13 @@ class SamplePlan(Sequence[Columns]):
         ]
 
     def check_epochs(self, samples: int) -> None:
-        """Raises ConfigError if ``samples`` samples go through a corpus more often than ``max_epochs`` allows."""
+        """Raises ConfigError if ``samples`` samples are more than ``max_epochs``, or Megatron's order, allows."""
+        end = self.end
+        if end is not None and samples > end:
+            raise ConfigError(
+                f"the run takes {samples} samples, and Megatron's order has {end}: it ends with the num_samples that it "
+                "is built for (in MindFormers' YAML sizes); ask for as many as all epochs take"
+            )
         check_epochs(self.spec.max_epochs, self.table(samples), samples)
 
     @cached_property
@@ -277,6 +300,8 @@ class SamplePlan(Sequence[Columns]):
                 "num_samples": spec.num_samples,
                 "add_extra_token_to_sequence": spec.add_extra_token_to_sequence,
                 "drop_last_partial_validation_sequence": spec.drop_last_partial_validation_sequence,
+                "blend_sizes": spec.blend_sizes,
+                "repeat_after": spec.repeat_after,
             }
         if spec.order == "stream":
             identity |= {"stride": spec.stride or spec.seq_length, "epoch_offsets": spec.epoch_offsets}

@@ -14,6 +14,7 @@ from mindformers_megatron.sampling.stream_order import Shuffle
 
 Boundaries = Literal["index", "eod"]
 OrderName = Literal["stream", "document", "megatron"]
+BlendSizes = Literal["megatron", "mindformers"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,9 @@ class PlanSpec:
         reset_attention_mask: See ``ColumnOptions``.
         add_extra_token_to_sequence: Megatron's option of this name, for ``order: megatron``.
         drop_last_partial_validation_sequence: Megatron's option of this name, for ``order: megatron``.
+        blend_sizes: Whose rule says how many samples of each corpus ``order: megatron`` builds for a weighted blend:
+            Megatron's, or that of MindFormers' own loader; see ``megatron_blend``.
+        repeat_after: ``order: megatron`` only: after so many samples the run begins again at sample 0; None: it ends.
         cache_dir: Where ``order: megatron`` keeps the indices that it builds; None: in memory only.
         boundaries: Where documents begin: as the index says, or behind every EOD token.
         eod_id: The EOD token; None: as the corpora's metadata says.
@@ -79,6 +83,8 @@ class PlanSpec:
     reset_attention_mask: bool = False
     add_extra_token_to_sequence: bool = True
     drop_last_partial_validation_sequence: bool = True
+    blend_sizes: BlendSizes = "megatron"
+    repeat_after: int | None = None
     cache_dir: str | None = None
     boundaries: Boundaries = "index"
     eod_id: int | None = None
@@ -88,7 +94,7 @@ class PlanSpec:
     def __post_init__(self) -> None:
         for name in ("seq_length", "shuffle_block_size", "eod_pad_length"):
             _whole(name, getattr(self, name), least=1)
-        for name in ("num_samples", "stride"):
+        for name in ("num_samples", "stride", "repeat_after"):
             if getattr(self, name) is not None:
                 _whole(name, getattr(self, name), least=1)
         for name in ("seed", "pad_id"):
@@ -99,6 +105,7 @@ class PlanSpec:
             if not isinstance(getattr(self, name), bool):
                 raise ConfigError(f"{name} is {getattr(self, name)!r}; expected true or false")
         _choice("order", self.order, get_args(OrderName))
+        _choice("blend_sizes", self.blend_sizes, get_args(BlendSizes))
         _choice("split_part", self.split_part, get_args(Split))
         for name in _ONLY_OTHER_ORDERS[self.order]:
             if getattr(self, name) != _DEFAULTS[name]:
@@ -188,7 +195,13 @@ def _step(entry: Any) -> tuple[int, tuple[float, ...]]:
 
 _BOOLEANS = tuple(field.name for field in fields(PlanSpec) if field.type is bool)
 _DEFAULTS = {field.name: field.default for field in fields(PlanSpec)}
-_MEGATRON_ONLY = ("add_extra_token_to_sequence", "drop_last_partial_validation_sequence", "cache_dir")
+_MEGATRON_ONLY = (
+    "add_extra_token_to_sequence",
+    "drop_last_partial_validation_sequence",
+    "blend_sizes",
+    "repeat_after",
+    "cache_dir",
+)
 _STREAM_ONLY = ("stride", "epoch_offsets", "shuffle_block_size")
 _SCHEDULED = ("shuffle", "weight_by", "temperature", "weight_schedule", "skip_samples")
 _ONLY_OTHER_ORDERS: Mapping[str, tuple[str, ...]] = {

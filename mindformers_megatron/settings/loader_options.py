@@ -8,8 +8,10 @@ from typing import Any, get_args
 
 from mindformers_megatron.errors import ConfigError, unknown_option
 from mindformers_megatron.sampling.columns import DEFAULT_COLUMNS
+from mindformers_megatron.sampling.plan import SamplePlan
 from mindformers_megatron.sampling.resume import OnChange
 from mindformers_megatron.sampling.spec import PlanSpec
+from mindformers_megatron.settings.builtin_options import from_builtin, is_builtin
 from mindformers_megatron.settings.model_match import check_names
 
 logger = logging.getLogger(__name__)
@@ -33,6 +35,8 @@ class LoaderOptions:
         shard_id: The rank among them; None with ``num_shards`` None.
         on_change: Whether a run that is resumed with other weights, corpora or skip lists is refused, or goes on with
             the new ones (``continue``).
+        repeat_epochs: Whether each MindSpore epoch gives the samples of the first one again, as MindFormers' own loader
+            does; for ``order: megatron``, which otherwise ends.
         allow: Mismatches of data and model that are no errors; see ``model_match.CHECKS``.
     """
 
@@ -45,6 +49,7 @@ class LoaderOptions:
     num_shards: int | None = None
     shard_id: int | None = None
     on_change: OnChange = "refuse"
+    repeat_epochs: bool = False
     allow: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -57,11 +62,21 @@ class LoaderOptions:
                     f"micro_batch_size is {self.micro_batch_size}, a step takes batches of {self.batch_size} "
                     "(runner_config.batch_size and what multiplies it); expected a divisor of it"
                 )
-        if not isinstance(self.python_multiprocessing, bool):
-            raise ConfigError(f"python_multiprocessing is {self.python_multiprocessing!r}; expected true or false")
+        for name in ("python_multiprocessing", "repeat_epochs"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(f"{name} is {getattr(self, name)!r}; expected true or false")
+        if self.repeat_epochs and self.plan.order != "megatron":
+            raise ConfigError(f"repeat_epochs is true, and order: {self.plan.order} has no end to begin again after")
         if self.on_change not in get_args(OnChange):
             raise ConfigError(f"on_change is {self.on_change!r}; expected one of: {', '.join(get_args(OnChange))}")
         check_names(self.allow)
+
+    def epoch_of(self, plan: SamplePlan) -> int:
+        """Samples of one MindSpore epoch over all ranks, before they are cut to whole global batches.
+
+        What is asked for, where Megatron's order has a few more.
+        """
+        return min(plan.num_samples, self.plan.num_samples or plan.num_samples)
 
     @property
     def rows_per_step(self) -> int:
@@ -74,11 +89,14 @@ class LoaderOptions:
 
         Args:
             options: The loader's own (the attributes above; ``column_names``; ``create_attention_mask`` and
-                ``create_compressed_eod_mask``) and the plan's (see ``PlanSpec``). None stands for "not given".
+                ``create_compressed_eod_mask``) and the plan's (see ``PlanSpec``); or those of MindFormers' own loader
+                (see ``builtin_options``). None stands for "not given".
 
         Raises:
             ConfigError: One line, for an unknown option (with the nearest right one), a missing one, or a bad value.
         """
+        if is_builtin(options):
+            options = from_builtin(options)
         own = [field.name for field in fields(cls) if field.name != "plan"]
         known = [*(field.name for field in fields(PlanSpec)), *own, "column_names", *MASK_COLUMNS]
         for name in options:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from mindformers_megatron.errors import ConfigError, DataError
 from mindformers_megatron.sampling.plan import SamplePlan
+from mindformers_megatron.settings.builtin_options import is_builtin
 from mindformers_megatron.settings.evaluation import complete_evaluation, warn_of_overlap
 from mindformers_megatron.settings.loader_options import LoaderOptions, clamp_workers
 from mindformers_megatron.settings.model_match import check_model
@@ -24,6 +25,7 @@ def complete(config: Config) -> None:
     - ``input_columns``, ``construct_args_key``, ``drop_remainder``, and the task: MindFormers knows no default for them
       where datasets are not its own.
     - ``dataset_strategy``, where the parallel mode wants one.
+    - Where the options are those of MindFormers' own loader: what MindFormers does for that one only.
     - ``num_parallel_workers`` and ``prefetch_size`` of the data loader, which MindFormers takes from one level up, and
       ``runner_config.batch_size`` from ``micro_batch_size``.
     - The metric and the callback of an evaluation during training; see ``complete_evaluation``.
@@ -53,7 +55,11 @@ def complete(config: Config) -> None:
             runner = config["runner_config"] = config.get("runner_config") or {}
             runner.setdefault("batch_size", micro_batch_size)
         parallel = config["parallel"] = config.get("parallel") or {}
-        if parallel.get("parallel_mode") in SEMI_AUTO and not parallel.get("full_batch", False):
+        builtin = is_builtin(loaders["train_dataset"])
+        if builtin and loaders["train_dataset"]["config"].get("create_compressed_eod_mask"):
+            # Said here, MindFormers turns the model's attention to it, and adds the offsets of a batch.
+            loaders["train_dataset"]["create_compressed_eod_mask"] = True
+        if parallel.get("parallel_mode") in SEMI_AUTO and (builtin or not parallel.get("full_batch", False)):
             columns = config["train_dataset"]["input_columns"]
             parallel.setdefault("dataset_strategy", dataset_strategy(columns, config.get("parallel_config") or {}))
 
@@ -88,7 +94,8 @@ def check(config: Config) -> None:
             plan = SamplePlan(options.plan)
             check_model(plan, config, options.allow)
             if name == "train_dataset":
-                plan.check_epochs(plan.num_samples * int(runner.get("epochs") or 1))
+                epochs = 1 if options.repeat_epochs else int(runner.get("epochs") or 1)
+                plan.check_epochs(options.epoch_of(plan) * epochs)
     loaders = dict(our_loaders(config))
     if config.get("do_eval") and len(loaders) == len(DATASETS):
         warn_of_overlap(*(loaders[name] for name in DATASETS))

@@ -91,6 +91,29 @@ def test_columns_are_cut_by_data_parallel_where_the_mode_asks_for_a_strategy(run
     assert completed(run)["parallel"]["dataset_strategy"] == [[4, 1]] * 4 + [[4, 1, 1, 1]]
 
 
+def test_a_yaml_of_mindformers_own_loader_gets_what_mindformers_does_for_that_one_only(run, corpora):
+    config = {"data_path": ["1", corpora[0].removesuffix(".bin")], "split": "1, 0, 0", "seq_length": 32, "eod": 0}
+    config["create_compressed_eod_mask"] = True
+    run["train_dataset"]["data_loader"] = {
+        "type": "BlendedMegatronDataLoader", "datasets_type": "GPTDataset", "sizes": [80, 0, 0], "config": config,
+    }  # fmt: skip
+    run |= {"parallel": {"parallel_mode": 1, "full_batch": True}, "parallel_config": {"data_parallel": 2}}
+    run["runner_config"]["epochs"] = 3
+    complete(run)
+    check(run)
+    assert run["train_dataset"]["input_columns"][-1] == "actual_seq_len"
+    assert run["train_dataset"]["data_loader"]["create_compressed_eod_mask"] is True
+    assert run["parallel"]["dataset_strategy"] == [[2, 1]] * 5
+
+
+def test_more_samples_than_megatrons_order_has_are_refused_at_the_start(run):
+    run["train_dataset"]["data_loader"]["order"] = "megatron"
+    run["runner_config"]["epochs"] = 2
+    complete(run)
+    with pytest.raises(ConfigError, match="the run takes 80 samples, and Megatron's order has 40: it ends"):
+        check(run)
+
+
 def test_a_run_without_our_datasets_is_left_as_it_is():
     config = {**deepcopy(CPU), "train_dataset": {"data_loader": {"type": "MindDataset"}}, "callbacks": None}
     assert completed(deepcopy(config)) == config
