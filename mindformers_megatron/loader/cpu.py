@@ -3,7 +3,9 @@
 import sys
 from typing import Any
 
+import mindspore as ms
 import numpy as np
+from mindformers.models.llama.llama_transformer import LLamaAttention
 from mindformers.wrapper import MFTrainOneStepCell
 from mindspore import Tensor, ops
 from mindspore.communication import comm_func
@@ -23,6 +25,24 @@ class CpuTrainOneStepCell(MFTrainOneStepCell):  # type: ignore[misc]
     def process_loss_scale(self, overflow: Any) -> Any:
         """Leaves the loss scale as it is."""
         return overflow
+
+
+def apply_dense_masks() -> None:
+    """Makes MindFormers' Llama keep to the ``attention_mask`` it is given, without flash attention too.
+
+    There it *adds* the mask to the scores, as it does with the mask of its own, which is made of 0 and -10000. Where
+    an input may not attend, a mask of 0 and 1 would raise its score instead, future tokens' included.
+    """
+    if not hasattr(LLamaAttention, "_attn_added"):
+        LLamaAttention._attn_added = LLamaAttention._attn
+        LLamaAttention._attn = _attn
+
+
+# In MindSpore's graph mode this is compiled from its source, as a method of LLamaAttention.
+def _attn(self, query, key, value, mask):  # type: ignore[no-untyped-def]
+    if mask.dtype == ms.uint8:
+        mask = ops.cast(mask, ms.float32) * -10000.0
+    return self._attn_added(query, key, value, mask)
 
 
 def replace_barrier() -> None:

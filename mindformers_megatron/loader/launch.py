@@ -38,6 +38,7 @@ def train(path: str | Path, overrides: Sequence[str] = (), allow: Sequence[str] 
     run_config.check(config)
     if run_config.runs_on_cpu(config):
         cpu.replace_barrier()
+        cpu.apply_dense_masks()
     mindformers_config = MindFormerConfig(str(_write_in_force(config)))
     build_context(mindformers_config)
     if run_config.is_data_parallel(config) and config.get("load_checkpoint"):
