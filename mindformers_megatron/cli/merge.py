@@ -7,9 +7,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-# What lies beside a pair, and so comes along where a shell fills in ``parts/*``.
-_COMPANIONS = (".metadata.json", ".docs.parquet", ".md5")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
@@ -32,7 +29,8 @@ def run(args: argparse.Namespace) -> int:
     for given in args.input:
         if Path(given).is_dir():
             parts += pairs_in(given, leave_out=args.output_prefix)
-        elif not given.endswith(_COMPANIONS):
+        # Where a shell fills in ``parts/*``, what lies beside the pairs comes along.
+        elif given.endswith((".bin", ".idx")) or not Path(given).is_file():
             parts.append(given)
     return merge("mfm merge", parts, args.output_prefix, multimodal=args.multimodal, as_json=args.json)
 

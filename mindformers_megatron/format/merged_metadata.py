@@ -127,7 +127,15 @@ def _common_tokenizer(tokenizers: Sequence[TokenizerInfo]) -> TokenizerInfo:
         library_version=named("library_version"),
         engine=named("engine"),
         engine_version=named("engine_version"),
+        engine_verdict=_common_verdict(tokenizers),
     )
+
+
+def _common_verdict(tokenizers: Sequence[TokenizerInfo]) -> str | None:
+    verdicts = [tokenizer.engine_verdict for tokenizer in tokenizers]
+    said = [verdict for verdict in verdicts if verdict is not None]
+    # Of a whole nothing can be said of which a part says nothing.
+    return " + ".join(dict.fromkeys(filter(None, said))) if len(said) == len(verdicts) else None
 
 
 def _common_options(parts: Sequence[PartMetadata]) -> tuple[Mapping[str, Any], list[str]]:

@@ -53,6 +53,12 @@ def test_merged_parts_are_what_megatron_makes_of_the_whole(tmp_path: Path, parts
     assert content(parts / "merged") == content(PREPROCESSED / "eod_text_document")
     metadata = json.loads((parts / "merged.metadata.json").read_text())
     assert [source["path"] for source in metadata["sources"]] == ["0.jsonl", "1.jsonl", "2.jsonl"]
+    run(MFM, "split", parts / "merged", "--output-prefix", "again", "--documents-per-shard", "100", cwd=tmp_path)
+    shards = [json.loads((tmp_path / f"again_{k:05}-of-00002.metadata.json").read_text()) for k in range(2)]
+    assert [[source["path"] for source in shard["sources"]] for shard in shards] == [
+        ["0.jsonl", "1.jsonl"],
+        ["2.jsonl"],
+    ]
     # What was written into the folder is no part of it the next time.
     again = run(*TOOL, "--input", parts, "--output-prefix", parts / "merged", cwd=tmp_path)
     assert again.stdout == done.stdout

@@ -69,6 +69,28 @@ def test_what_the_parts_differ_in_is_left_out_and_said(tmp_path: Path, part: Cal
 
 
 @pytest.mark.parametrize(
+    ("verdicts", "merged"),
+    [
+        (("", ""), ""),
+        (("equal", ""), "equal"),
+        (("equal", "equal"), "equal"),
+        (("a", "b"), "a + b"),
+        (("a", None), None),
+    ],
+)
+def test_what_was_found_about_the_engines_is_said_of_the_whole(
+    tmp_path: Path, part: Callable[..., str], verdicts: tuple[str | None, str | None], merged: str | None
+) -> None:
+    prefixes = [
+        part(name, dataclasses.replace(TOKENIZER, engine_verdict=verdict))
+        for name, verdict in zip("ab", verdicts, strict=True)
+    ]
+    metadata = read_metadata(merge_pairs(prefixes, tmp_path / "all").prefix)
+    assert metadata is not None
+    assert metadata.tokenizer.engine_verdict == merged
+
+
+@pytest.mark.parametrize(
     ("fields", "named"),
     [
         ({"tokenizer": dataclasses.replace(TOKENIZER, files={"tokenizer.json": "ee" * 32})}, "different files"),
