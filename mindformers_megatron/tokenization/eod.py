@@ -63,9 +63,9 @@ def asked_eod(vocabulary: Vocabulary, token: str | None, id_: int | None) -> int
 def declared_eod(files: HuggingFaceFiles, vocabulary: Vocabulary) -> int | None:
     """The id of the token that ends a document by what the tokenizer's files say, None if they do not say.
 
-    Its ``eod_token``, if it has one of its own; else its ``eos_token``; else its ``sep_token``, as Megatron takes it for
-    BERT; else what its generation configuration stops at; else the one special token with a usual name, if there is
-    exactly one.
+    Its ``eod_token``, which ``mfm train-tokenizer`` notes if it is not the ``eos_token``; else its ``eos_token``; else
+    its ``sep_token``, as Megatron takes it for BERT; else what its generation configuration stops at; else the one
+    special token with a usual name, if there is exactly one.
 
     Raises:
         DataError: the files name a token that the vocabulary does not have.
