@@ -11,10 +11,15 @@ from mindformers_megatron.cli.exit_codes import exit_code
 # Command → one line of help. Each lives in the module of its name (dashes as underscores) with
 # ``add_arguments(parser)`` and ``run(args) -> int``; only the module of the command asked for is imported.
 COMMANDS = {
+    "train-tokenizer": "train a tokenizer: byte-level BPE, or SentencePiece BPE or unigram",
+    "eval-tokenizer": "compare tokenizers and sizes of vocabulary on a corpus, by source and language",
     "preprocess": "tokenize JSONL into a .bin/.idx pair, byte-identical to Megatron's",
     "merge": "join pairs into one, as Megatron's merge_datasets.py does, with metadata and provenance",
     "split": "cut a pair between documents, into train, valid and test or into shards",
+    "verify": "is a pair sound, and if not, which documents are damaged, and how",
+    "repair": "write a new pair without the damaged documents of an old one, or with them made anew",
     "blend": "show what the mix of a run will be, before any training",
+    "trace": "show what a step was given, down to the documents, or where a document was seen",
     "train": "run MindFormers' Trainer on a YAML, with the loaders registered",
     "demo": "real text to a killed and exactly resumed training run, in minutes, on CPU",
 }
