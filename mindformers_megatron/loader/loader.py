@@ -9,12 +9,15 @@ from mindspore.dataset import GeneratorDataset
 
 from mindformers_megatron.errors import ConfigError
 from mindformers_megatron.loader import resume
+from mindformers_megatron.loader.history import Stretch, differences, read_history
 from mindformers_megatron.loader.sampler import StreamSampler
 from mindformers_megatron.loader.source import SampleSource
+from mindformers_megatron.loader.stand_in import StandInSource, needs_no_data
 from mindformers_megatron.loader.stream import Batch, Cursor, batches
-from mindformers_megatron.sampling.describe import describe
+from mindformers_megatron.sampling.describe import describe, describe_changes
 from mindformers_megatron.sampling.plan import SamplePlan
-from mindformers_megatron.sampling.shards import Shard, steps_per_epoch
+from mindformers_megatron.sampling.resume import Change
+from mindformers_megatron.sampling.shards import steps_per_epoch
 from mindformers_megatron.sampling.state import DataState
 from mindformers_megatron.settings.loader_options import LoaderOptions
 from mindformers_megatron.settings.model_match import check_model
@@ -31,6 +34,9 @@ class BlendedMegatronDataLoader(GeneratorDataset):  # type: ignore[misc]
     Every iterator over the dataset starts at ``consumed_samples``. In a MindFormers run ``MegatronDataState`` keeps
     that up to date; in a hand-written loop add ``global_batch_size`` to it after each step, or use ``create_iterator``,
     which does so itself.
+
+    Ranks whose data nobody looks at (tensor-parallel peers and middle stages, with MindFormers'
+    ``dataset_broadcast_opt_level``) deliver stand-ins of the same shape, and read no sample.
 
     YAML: ``data_loader: {type: BlendedMegatronDataLoader, dataset_dir: [...], dataset_weights: [...], …}``.
     """
@@ -50,7 +56,7 @@ class BlendedMegatronDataLoader(GeneratorDataset):  # type: ignore[misc]
             DataError: One line, for a corpus that is missing or damaged.
         """
         self.options = LoaderOptions.from_options({"dataset_dir": dataset_dir, **options}).clamped()
-        self.shard = Shard.of(self.options.shard_id, self.options.num_shards)
+        self.shard = self.options.share
         self.cursor = Cursor()
         plan = self._open(self.options)
         check_model(plan, resume.running_config(), self.options.allow)
@@ -65,8 +71,12 @@ class BlendedMegatronDataLoader(GeneratorDataset):  # type: ignore[misc]
         if self.options.repeat_epochs:
             plan = plan.repeated_after(self.steps_per_epoch * self.global_batch_size)
         processes = workers if self.options.python_multiprocessing else 1
+        source = SampleSource(plan, stride=self.shard.ranks * processes, readers=workers)
+        if needs_no_data():
+            logger.info("nothing reads the data of this rank: it delivers stand-ins of their shape")
+            source = StandInSource(plan)
         super().__init__(
-            SampleSource(plan, stride=self.shard.ranks * processes, readers=workers),
+            source,
             column_names=list(plan.spec.columns),
             sampler=StreamSampler(self.shard, self.steps_per_epoch * self.options.rows_per_step),
             num_parallel_workers=workers,
@@ -128,12 +138,10 @@ class BlendedMegatronDataLoader(GeneratorDataset):  # type: ignore[misc]
         """
         self._go_on(DataState.from_json(json.dumps(state)))
 
-    def _go_on(self, state: DataState) -> None:
+    def _go_on(self, state: DataState, changes: Sequence[Change] = ()) -> None:
         plan = self.plan.resumed(state, self.options.on_change)
-        for change in plan.changes:
-            logger.warning(
-                "from sample %d on, %s is %s; it was %s", state.consumed_samples, change[0], change[2], change[1]
-            )
+        if (changes or plan.changes) and self.shard.rank == 0:
+            logger.warning("%s", describe_changes(plan, state.consumed_samples, [*changes, *plan.changes]))
         self.source.follow(plan)
         self.consumed_samples = state.consumed_samples
 
@@ -151,9 +159,11 @@ class BlendedMegatronDataLoader(GeneratorDataset):  # type: ignore[misc]
             return self.consumed_samples
         if init_step not in self.cursor.looked_up:
             self.cursor.looked_up.add(init_step)
-            state = resume.find_state(init_step, global_batch_size)
-            if state is not None:
-                self._go_on(state)
+            saved = resume.find_state(init_step, global_batch_size)
+            if saved is not None:
+                self.cursor.history = read_history(saved.path)
+                now = Stretch(saved.state.consumed_samples, init_step, global_batch_size, self.shard.ranks)
+                self._go_on(saved.state, differences(self.cursor.history, now))
                 logger.info("data goes on at sample %d, step %d", self.consumed_samples, init_step)
                 return self.consumed_samples
             logger.info(

@@ -10,6 +10,7 @@ from mindformers_megatron.errors import ConfigError, unknown_option
 from mindformers_megatron.sampling.columns import DEFAULT_COLUMNS
 from mindformers_megatron.sampling.plan import SamplePlan
 from mindformers_megatron.sampling.resume import OnChange
+from mindformers_megatron.sampling.shards import Shard
 from mindformers_megatron.sampling.spec import PlanSpec
 from mindformers_megatron.settings.builtin_options import from_builtin, is_builtin
 from mindformers_megatron.settings.model_match import check_names
@@ -31,8 +32,10 @@ class LoaderOptions:
         num_parallel_workers: Threads that read ahead (processes, with ``python_multiprocessing``).
         prefetch_size: Batches that ``create_iterator`` reads ahead.
         python_multiprocessing: Whether MindSpore reads in processes of its own.
-        num_shards: Ranks that share the samples; None: one.
+        num_shards: Ranks that share the samples; None: one. MindFormers passes its own over what the YAML says.
         shard_id: The rank among them; None with ``num_shards`` None.
+        shard: Which share this process takes, whatever ``shard_id`` and ``num_shards`` are: ``[shard_id, num_shards]``,
+            or ``environment``, which reads RANK_ID and RANK_SIZE.
         on_change: Whether a run that is resumed with other weights, corpora or skip lists is refused, or goes on with
             the new ones (``continue``).
         repeat_epochs: Whether each MindSpore epoch gives the samples of the first one again, as MindFormers' own loader
@@ -48,6 +51,7 @@ class LoaderOptions:
     python_multiprocessing: bool = False
     num_shards: int | None = None
     shard_id: int | None = None
+    shard: Shard | None = None
     on_change: OnChange = "refuse"
     repeat_epochs: bool = False
     allow: tuple[str, ...] = ()
@@ -79,6 +83,11 @@ class LoaderOptions:
         return min(plan.num_samples, self.plan.num_samples or plan.num_samples)
 
     @property
+    def share(self) -> Shard:
+        """The share of this process."""
+        return self.shard or Shard.of(self.shard_id, self.num_shards)
+
+    @property
     def rows_per_step(self) -> int:
         """Rows that a step takes on this rank."""
         return self.batch_size or self.micro_batch_size
@@ -105,6 +114,8 @@ class LoaderOptions:
         given = {name: value for name, value in options.items() if value is not None}
         if "allow" in given:
             given["allow"] = _names("allow", given["allow"])
+        if "shard" in given:
+            given["shard"] = _shard(given["shard"])
         columns = given.pop("column_names", None)
         masks = [column for name, column in MASK_COLUMNS.items() if given.pop(name, False)]
         if columns is None:
@@ -133,6 +144,18 @@ def clamp_workers(workers: int) -> int:
         logger.warning("num_parallel_workers %d is more than the %d cores here; %d are used", workers, cores, cores)
         return cores
     return workers
+
+
+def _shard(value: object) -> Shard:
+    if value == "environment":
+        found = {name: os.environ.get(name, "") for name in ("RANK_ID", "RANK_SIZE")}
+        for name, text in found.items():
+            if not text.isdigit():
+                raise ConfigError(f"shard is environment, and {name} is {text!r}; expected a whole number")
+        return Shard.of(int(found["RANK_ID"]), int(found["RANK_SIZE"]))
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise ConfigError(f"shard is {value!r}; expected [shard_id, num_shards], or environment")
+    return Shard.of(*value)
 
 
 def _names(name: str, value: object) -> tuple[str, ...]:

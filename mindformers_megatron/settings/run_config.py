@@ -26,6 +26,7 @@ def complete(config: Config) -> None:
       where datasets are not its own.
     - ``dataset_strategy``, where the parallel mode wants one.
     - Where the options are those of MindFormers' own loader: what MindFormers does for that one only.
+    - ``shard`` of the data loader from ``shard_id`` and ``num_shards``, which MindFormers would pass over.
     - ``num_parallel_workers`` and ``prefetch_size`` of the data loader, which MindFormers takes from one level up, and
       ``runner_config.batch_size`` from ``micro_batch_size``.
     - The metric and the callback of an evaluation during training; see ``complete_evaluation``.
@@ -35,6 +36,9 @@ def complete(config: Config) -> None:
         dataset = config[name]
         # The class is registered already; MindFormers would look for a folder to import it from.
         options.pop("auto_register", None)
+        if options.get("num_shards") is not None and "shard" not in options:
+            # MindFormers would pass its own numbers over those of the YAML.
+            options["shard"] = [options.pop("shard_id", None), options.pop("num_shards")]
         for option in ("num_parallel_workers", "prefetch_size"):
             if option in options:
                 dataset.setdefault(option, options[option])

@@ -5,6 +5,7 @@ import logging
 import pytest
 
 from mindformers_megatron.errors import ConfigError
+from mindformers_megatron.sampling.shards import Shard
 from mindformers_megatron.settings.loader_options import LoaderOptions
 
 
@@ -24,6 +25,9 @@ def options(**given):
         ({"batch_size": 6, "micro_batch_size": 4}, "micro_batch_size is 4, a step takes batches of 6"),
         ({"on_change": "ask"}, "on_change is 'ask'; expected one of: refuse, continue"),
         ({"allow": ["vocabsize"]}, "allow: unknown option 'vocabsize'; did you mean vocab_size"),
+        ({"shard": "rank"}, r"shard is 'rank'; expected \[shard_id, num_shards\], or environment"),
+        ({"shard": [4, 4]}, "shard_id is 4, num_shards is 4"),
+        ({"shard": "environment"}, "shard is environment, and RANK_ID is ''; expected a whole number"),
         ({"allow": 3}, "allow is 3; expected a list of names"),
         (
             {"create_attention_mask": True, "column_names": ["input_ids", "labels"]},
@@ -35,10 +39,21 @@ def options(**given):
         ({"column_names": ["input_ids", "labelz"]}, "columns is 'labelz'"),
     ],
 )
-def test_bad_options(given, message):
+def test_bad_options(given, message, monkeypatch):
+    for name in ("RANK_ID", "RANK_SIZE"):
+        monkeypatch.delenv(name, raising=False)
     with pytest.raises(ConfigError, match=message) as caught:
         options(**given)
     assert "\n" not in str(caught.value)
+
+
+def test_the_share_may_be_told_in_several_ways(monkeypatch):
+    assert options(shard_id=1, num_shards=4).share == Shard(1, 4)
+    assert options(shard_id=1, num_shards=4, shard=[2, 8]).share == Shard(2, 8)
+    monkeypatch.setenv("RANK_ID", "5")
+    monkeypatch.setenv("RANK_SIZE", "6")
+    assert options(shard="environment").share == Shard(5, 6)
+    assert options().share == Shard(0, 1)
 
 
 def test_what_mindformers_passes_along_is_taken():

@@ -6,7 +6,8 @@ import pytest
 import yaml
 
 from mindformers_megatron.errors import ConfigError, DataError
-from mindformers_megatron.settings.run_config import allow, check, complete
+from mindformers_megatron.sampling.shards import Shard
+from mindformers_megatron.settings.run_config import allow, check, complete, loader_options
 from mindformers_megatron.settings.yaml_file import read_config
 
 CPU = {"context": {"device_target": "CPU"}, "runner_config": {"sink_mode": False, "epochs": 1}, "run_mode": "train"}
@@ -83,6 +84,12 @@ def test_options_of_the_data_loader_do_what_they_say_although_mindformers_reads_
     config = completed(run)
     assert (config["train_dataset"]["num_parallel_workers"], config["train_dataset"]["prefetch_size"]) == (2, 16)
     assert config["runner_config"]["batch_size"] == 2
+
+
+def test_a_share_that_the_yaml_names_is_kept_from_what_mindformers_passes(run):
+    run["train_dataset"]["data_loader"] |= {"num_shards": 4, "shard_id": 1}
+    assert completed(run)["train_dataset"]["data_loader"]["shard"] == [1, 4]
+    assert loader_options("train_dataset", {**run["train_dataset"]}).share == Shard(1, 4)
 
 
 def test_columns_are_cut_by_data_parallel_where_the_mode_asks_for_a_strategy(run):
