@@ -9,6 +9,7 @@ from mindformers.tools.utils import get_output_subpath, get_real_rank
 from mindspore.train import Callback
 
 from mindformers_megatron.loader import checkpoints
+from mindformers_megatron.loader.history import Stretch, going_on
 from mindformers_megatron.loader.loader import BlendedMegatronDataLoader
 
 logger = logging.getLogger(__name__)
@@ -27,6 +28,7 @@ class MegatronDataState(Callback):  # type: ignore[misc]
         super().__init__()
         self.loader: BlendedMegatronDataLoader | None = None
         self._start = 0
+        self._history: tuple[Stretch, ...] = ()
         self._saved_step = -1
 
     def on_train_begin(self, run_context: Any) -> None:
@@ -36,7 +38,10 @@ class MegatronDataState(Callback):  # type: ignore[misc]
         if self.loader is None:
             logger.warning("MegatronDataState: the training data come from no loader of this package; nothing to save")
             return
-        self._start = self.loader.first_sample(params.train_dataset.get_init_step(), self.loader.global_batch_size)
+        init_step, size = params.train_dataset.get_init_step(), self.loader.global_batch_size
+        self._start = self.loader.first_sample(init_step, size)
+        now = Stretch(self._start, init_step, size, self.loader.shard.ranks)
+        self._history = going_on(self.loader.cursor.history, now)
 
     def on_train_step_end(self, run_context: Any) -> None:
         """Moves the cursor by one global batch; saves it if a checkpoint was just written."""
@@ -68,7 +73,7 @@ class MegatronDataState(Callback):  # type: ignore[misc]
             else:
                 continue
             state = self.loader.plan.state(self.loader.consumed_samples)
-            checkpoints.save(checkpoint, state, step, self.loader.global_batch_size)
+            checkpoints.save(checkpoint, state, step, self.loader.global_batch_size, self._history)
 
 
 def find_loader(dataset: Any) -> BlendedMegatronDataLoader | None:

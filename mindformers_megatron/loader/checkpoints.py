@@ -3,16 +3,19 @@
 - ``iteration_00000010/``: one folder for all ranks → ``data_state.json`` inside, written by rank 0.
 - ``rank_0/llama_rank_0-1_10.ckpt`` (or ``.safetensors``): one file a rank → ``….data_state.json`` beside it.
 
-The file is a ``DataState`` with two fields more: ``step`` and ``global_batch_size``, as MindFormers counted them.
+The file is a ``DataState`` with three fields more: ``step`` and ``global_batch_size``, as MindFormers counted them, and
+``history``, how they changed.
 """
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mindformers_megatron.errors import DataError
 from mindformers_megatron.format.atomic import write_atomically
+from mindformers_megatron.loader.history import Stretch, to_plain
 from mindformers_megatron.sampling.state import DataState
 
 NAME = "data_state.json"
@@ -46,10 +49,13 @@ def state_path(checkpoint: Path) -> Path:
     return checkpoint / NAME if checkpoint.is_dir() else checkpoint.with_suffix(SUFFIX)
 
 
-def save(checkpoint: Path, state: DataState, step: int, global_batch_size: int) -> Path:
+def save(
+    checkpoint: Path, state: DataState, step: int, global_batch_size: int, history: Sequence[Stretch] = ()
+) -> Path:
     """Writes the data state of ``checkpoint`` atomically, and deletes those whose checkpoints are gone."""
     path = state_path(checkpoint)
     body = {**json.loads(state.to_json()), "step": step, "global_batch_size": global_batch_size}
+    body["history"] = to_plain(history)
     write_atomically(path, (json.dumps(body, ensure_ascii=False) + "\n").encode())
     if path.name != NAME:
         for other in path.parent.glob(f"*{SUFFIX}"):

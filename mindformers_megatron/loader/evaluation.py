@@ -18,6 +18,7 @@ from mindformers_megatron.errors import DataError
 from mindformers_megatron.loader.callbacks import find_loader
 from mindformers_megatron.loader.json_lines import JsonLines
 from mindformers_megatron.loader.loader import BlendedMegatronDataLoader
+from mindformers_megatron.sampling.describe import lines_of
 
 logger = logging.getLogger(__name__)
 
@@ -186,6 +187,4 @@ def _table(result: Result, step: int) -> str:
     rows = [("corpus", "perplexity", "loss", "tokens")]
     for name, found in {**result["corpora"], "all": result}.items():
         rows.append((name, f"{found['PPL']:.3f}", f"{found['loss']:.4f}", f"{found['tokens']:,}"))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([f"evaluation at step {step}", *lines])
+    return "\n".join([f"evaluation at step {step}", *lines_of(rows)])

@@ -13,6 +13,7 @@ from mindformers_megatron.loader.callbacks import find_loader
 from mindformers_megatron.loader.json_lines import JsonLines
 from mindformers_megatron.loader.loader import BlendedMegatronDataLoader
 from mindformers_megatron.sampling.delivered import Delivered, delivered, samples_asked, samples_given
+from mindformers_megatron.sampling.describe import lines_of
 from mindformers_megatron.sampling.sources import SourceCounter
 
 logger = logging.getLogger(__name__)
@@ -182,8 +183,7 @@ def _table(mix: list[Delivered], so_far: dict[str, float], sources: dict[str, fl
     for row in mix:
         shares = (f"{share:.2%}" for share in (row.asked, row.share, row.tokens, so_far[row.name]))
         rows.append((row.name, *shares, f"{row.samples:,}"))  # type: ignore[arg-type]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = lines_of(rows)
     if sources:
         lines.append("tokens by source: " + ", ".join(f"{name} {share:.2%}" for name, share in sources.items()))
     return "\n".join([head, *lines])

@@ -8,12 +8,12 @@ from mindformers.core.context.build_context import Context
 from mindformers.tools.utils import get_real_rank
 
 from mindformers_megatron.loader import checkpoints
-from mindformers_megatron.sampling.state import DataState
+from mindformers_megatron.loader.checkpoints import SavedState
 
 logger = logging.getLogger(__name__)
 
 
-def find_state(init_step: int, global_batch_size: int) -> DataState | None:
+def find_state(init_step: int, global_batch_size: int) -> SavedState | None:
     """The data state of the checkpoint from which MindFormers, in this process, resumes at ``init_step`` > 0.
 
     Args:
@@ -37,7 +37,7 @@ def find_state(init_step: int, global_batch_size: int) -> DataState | None:
         logger.warning("no data state beside the checkpoint of step %d in %s", init_step, load_path)
         return None
     logger.info("data state found: %s", saved.path)
-    return saved.state
+    return saved
 
 
 def running_config() -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from mindformers_megatron.loader.history import Stretch
 from mindformers_megatron.loader.source import BLOCK_ROWS
 from mindformers_megatron.sampling.plan import SamplePlan
 from mindformers_megatron.sampling.shards import Shard
@@ -22,10 +23,12 @@ class Cursor:
     Attributes:
         consumed_samples: Samples delivered, over all ranks.
         looked_up: Steps that MindFormers resumed at, for which a data state has been looked for.
+        history: How the run was cut into steps before it was resumed.
     """
 
     consumed_samples: int = 0
     looked_up: set[int] = field(default_factory=set)
+    history: tuple[Stretch, ...] = ()
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Cursor":
         # MindSpore copies a dataset for every iterator over it; all of them tell the one the user holds.

@@ -1,4 +1,4 @@
-"""The mix that steps were given is reported every so many steps, checked against the rows, and warned of if it is off."""
+"""The mix that steps were given is reported every so many steps, checked against the rows, and warned of where off."""
 
 import json
 import logging
