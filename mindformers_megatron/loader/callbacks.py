@@ -9,6 +9,7 @@ from mindformers.tools.utils import get_output_subpath, get_real_rank
 from mindspore.train import Callback
 
 from mindformers_megatron.loader import checkpoints
+from mindformers_megatron.loader.agreement import prove_agreement
 from mindformers_megatron.loader.history import Stretch, going_on
 from mindformers_megatron.loader.loader import BlendedMegatronDataLoader
 
@@ -32,7 +33,11 @@ class MegatronDataState(Callback):  # type: ignore[misc]
         self._saved_step = -1
 
     def on_train_begin(self, run_context: Any) -> None:
-        """Finds the loader in the pipeline that is about to be read."""
+        """Finds the loader in the pipeline that is about to be read, and compares what all ranks are about to read.
+
+        Raises:
+            ConfigError: One line, where ranks read different plans, or the same rows; see ``agreement``.
+        """
         params = run_context.original_args()
         self.loader = find_loader(params.train_dataset)
         if self.loader is None:
@@ -42,6 +47,7 @@ class MegatronDataState(Callback):  # type: ignore[misc]
         self._start = self.loader.first_sample(init_step, size)
         now = Stretch(self._start, init_step, size, self.loader.shard.ranks)
         self._history = going_on(self.loader.cursor.history, now)
+        prove_agreement(self.loader, self._start)
 
     def on_train_step_end(self, run_context: Any) -> None:
         """Moves the cursor by one global batch; saves it if a checkpoint was just written."""

@@ -8,13 +8,13 @@ import hashlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from msrun import msrun
 
 pytestmark = pytest.mark.train
 
@@ -60,19 +60,18 @@ class Run:
         """Trains to the end, or to a SIGKILL at the end of the step ``kill_at``."""
         plugins = str(Path(__file__).parent / "plugins")
         command = [str(ROOT / "tools" / "train.py"), "--config", "run.yaml", "--register-path", plugins]
-        if ranks == 1:
-            command.insert(0, sys.executable)
-        else:
-            msrun = str(Path(sys.executable).with_name("msrun"))
-            workers = ["--worker_num", str(ranks), "--local_worker_num", str(ranks), "--master_port", free_port()]
-            command = [msrun, *workers, "--log_dir", "msrun", "--join", "True", *command]
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        environment = {**os.environ, "PATH": path, "LOCAL_DEFAULT_PATH": "output"}
+        if ranks > 1:
+            self.ended, self.console = msrun(command, ranks, self.folder, {"LOCAL_DEFAULT_PATH": "output"})
+            return self
         done = subprocess.run(
-            command, cwd=self.folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            [sys.executable, *command],
+            cwd=self.folder,
+            env={**os.environ, "LOCAL_DEFAULT_PATH": "output"},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
-        logs = sorted((self.folder / "msrun").glob("worker_*.log"))
-        self.ended, self.console = done.returncode, "".join([*(log.read_text() for log in logs), done.stdout])
+        self.ended, self.console = done.returncode, done.stdout
         return self
 
     def steps(self):
@@ -90,12 +89,6 @@ class Run:
 
 def digest(row):
     return hashlib.sha256(json.dumps(row).encode()).hexdigest()[:12]
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
 
 
 def resumed(run, **how):
@@ -161,6 +154,7 @@ def test_two_ranks_then_one_then_two_again_see_the_samples_of_one(folder, option
     two = {"use_parallel": True, "runner_config": {"batch_size": 2}}
 
     first = Run(folder / "two ranks", options, kill_at=5, **two).train(ranks=2)
+    assert "2 ranks read one data plan" in first.console
     # The other rank may be killed before it has logged the step.
     seen = {step: rows for step, (rows, _) in first.steps().items()}
     assert set(seen) >= {1, 2, 3, 4} and seen.items() <= expected.items()
