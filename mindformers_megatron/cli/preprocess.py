@@ -124,6 +124,9 @@ def add_run_arguments(group: "argparse._ArgumentGroup") -> None:
         metavar="fail|skip|N",
         help="at a line that is no record: fail, skip it and list it in PREFIX.rejected.jsonl, or skip N (fail)",
     )
+    group.add_argument(
+        "--no-md5", action="store_false", dest="md5", help="write no PREFIX.md5; SHA-256 is in the metadata anyhow"
+    )
     group.add_argument("--json", action="store_true", help="print the summary as JSON")
 
 
@@ -172,6 +175,7 @@ def spec_of(args: argparse.Namespace, tokenizer: "TokenizerSpec") -> "Preprocess
         engine=args.engine,
         on_mismatch=args.on_mismatch,
         seq_length=args.seq_length,
+        md5=args.md5,
         workers=args.workers,
     )
 

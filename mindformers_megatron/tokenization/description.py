@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from mindformers_megatron._version import __version__
-from mindformers_megatron.format.atomic import write_atomically
+from mindformers_megatron.format.checksums import write_md5
 from mindformers_megatron.format.metadata import Metadata, SourceInfo, TokenizerInfo, write_metadata
-from mindformers_megatron.format.paths import bin_path, idx_path
-from mindformers_megatron.format.writer import WrittenPair
-from mindformers_megatron.tokenization.inputs import STDIN, InputFile, InputHasher
+from mindformers_megatron.tokenization.inputs import InputFile, InputHasher
 from mindformers_megatron.tokenization.preprocess_report import PreprocessReport
 from mindformers_megatron.tokenization.preprocess_spec import PreprocessSpec
 from mindformers_megatron.tokenization.tokenizer import Tokenizer
@@ -30,7 +28,7 @@ def describe_pairs(
         report: what was done.
         tokenizer: what defined the ids.
         files: the input.
-        hasher: has taken in those files that were read as they lie on disk; the others are read here.
+        hasher: has taken them in.
     """
     sources = tuple(_source(file, hasher) for file in files)
     engine = TokenizerInfo(
@@ -44,7 +42,11 @@ def describe_pairs(
         engine_verdict=report.engine_verdict,
     )
     for key, (prefix, pair) in zip(spec.json_keys, report.pairs.items(), strict=True):
-        _write_checksums(prefix, pair)
+        if spec.md5:
+            write_md5(prefix, pair)
+        else:
+            # That of an earlier pair says nothing about this one.
+            Path(f"{prefix}.md5").unlink(missing_ok=True)
         metadata = Metadata(
             tokenizer=engine,
             vocab_size=tokenizer.vocab_size,
@@ -80,13 +82,4 @@ def _options(spec: PreprocessSpec, key: str) -> dict[str, Any]:
 
 
 def _source(file: InputFile, hasher: InputHasher) -> SourceInfo:
-    if file.path != STDIN and not hasher.has(file.path):
-        hasher.add(file.path, 0, file.size)
     return SourceInfo(path=str(file.path), size=file.size, sha256=hasher.digest(file.path))
-
-
-def _write_checksums(prefix: str, pair: WrittenPair) -> None:
-    """In the format of ``md5sum``."""
-    sums = ((pair.bin_md5, bin_path(prefix)), (pair.idx_md5, idx_path(prefix)))
-    lines = "".join(f"{md5}  {path.name}\n" for md5, path in sums)
-    write_atomically(Path(f"{prefix}.md5"), lines.encode(errors="surrogateescape"))

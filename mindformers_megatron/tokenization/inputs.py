@@ -9,12 +9,12 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from mindformers_megatron.errors import DataError
 
 STDIN = Path("-")
 _CHUNK_BYTES = 1 << 22
+_AHEAD_BYTES = 1 << 30
 _SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".pq")
 _COMPRESSED = (".gz", ".zst", ".zstd", ".xz", ".bz2")
 _NAMED = re.compile(r"([^/=*?\[\]\0]+)=(.+)", re.DOTALL)
@@ -120,39 +120,73 @@ def _input_file(path: Path, source: str | None = None) -> InputFile:
 
 
 class InputHasher:
-    """SHA-256 of the input files, taken range by range in order, while the ranges are still in the page cache."""
+    """SHA-256 of the input files, taken by a thread of its own that keeps near those who read them.
 
-    def __init__(self) -> None:
-        self._hashes: dict[Path, Any] = {}
-        self._lock = threading.Lock()
+    It runs ahead of them by a gigabyte at most, so that all read a file while it is in the page cache, and begins while
+    the tokenizer is still being opened.
 
-    def add(self, path: Path, start: int, stop: int) -> None:
-        """Takes in bytes ``[start, stop)`` of a file, which follow those taken in before."""
-        hash_ = self._of(path, afresh=start == 0)
-        with path.open("rb") as file:
-            file.seek(start)
-            while start < stop and (data := file.read(min(_CHUNK_BYTES, stop - start))):
-                hash_.update(data)
-                start += len(data)
+    Args:
+        files: what to hash, but standard input, which is told by ``add``.
+    """
 
-    def add_bytes(self, path: Path, data: bytes) -> None:
-        """Takes in bytes that can be read only once."""
-        self._of(path).update(data)
+    def __init__(self, files: Sequence[InputFile]) -> None:
+        self._files = [file for file in files if file.path != STDIN]
+        self._digests: dict[Path, str] = {}
+        self._stdin = hashlib.sha256()
+        self._allowed = _AHEAD_BYTES
+        self._changed = threading.Condition()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="mfm-hash", daemon=True)
+        self._thread.start()
 
-    def has(self, path: Path) -> bool:
-        """Whether anything was taken in of a file."""
-        return path in self._hashes
+    def add(self, data: bytes) -> None:
+        """Takes in bytes of standard input."""
+        self._stdin.update(data)
+
+    def reached(self, count: int) -> None:
+        """Says that so many more bytes have been read by others."""
+        with self._changed:
+            self._allowed += count
+            self._changed.notify()
 
     def digest(self, path: Path) -> str:
-        """Hex digest of what was taken in of a file."""
-        digest: str = self._of(path).hexdigest()
-        return digest
+        """Hex digest of a file, or of what was taken in of standard input.
 
-    def _of(self, path: Path, *, afresh: bool = False) -> Any:
-        with self._lock:
-            if afresh or path not in self._hashes:
-                self._hashes[path] = hashlib.sha256()
-            return self._hashes[path]
+        Raises:
+            OSError: it could not be read.
+        """
+        self.reached(1 << 62)
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._stdin.hexdigest() if path == STDIN else self._digests[path]
+
+    def stop(self) -> None:
+        """Ends the thread."""
+        with self._changed:
+            self._files, self._allowed = [], 1 << 62
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            for file in list(self._files):
+                hash_ = hashlib.sha256()
+                with file.path.open("rb", buffering=0) as stream:
+                    while data := stream.read(_CHUNK_BYTES):
+                        self._wait_for(len(data))
+                        if not self._files:
+                            return
+                        hash_.update(data)
+                self._digests[file.path] = hash_.hexdigest()
+        except OSError as error:
+            self._error = error
+
+    def _wait_for(self, count: int) -> None:
+        with self._changed:
+            while self._allowed < count:
+                self._changed.wait()
+            self._allowed -= count
 
 
 def check_unchanged(files: Sequence[InputFile]) -> None:

@@ -14,6 +14,7 @@ from mindformers_megatron.format.atomic import StagedFile
 from mindformers_megatron.format.provenance import DocsWriter
 from mindformers_megatron.format.writer import IndexedDatasetWriter, WrittenPair
 from mindformers_megatron.tokenization.counts import Counts
+from mindformers_megatron.tokenization.pair_sums import PairSums
 from mindformers_megatron.tokenization.part_files import PartFiles, Reject
 from mindformers_megatron.tokenization.part_markers import EncodedPart
 from mindformers_megatron.tokenization.parts import Piece
@@ -29,13 +30,20 @@ class Joiner:
         dtype: type of their tokens.
         rejects_path: where lines that are no records are listed.
         rejects_allowed: how many there may be; None: any number.
+        md5: take MD5 of the pairs too.
 
     Raises:
         ConfigError: a file cannot be written, or another process is writing it.
     """
 
     def __init__(
-        self, prefixes: Sequence[str], dtype: np.dtype[Any], *, rejects_path: Path, rejects_allowed: int | None
+        self,
+        prefixes: Sequence[str],
+        dtype: np.dtype[Any],
+        *,
+        rejects_path: Path,
+        rejects_allowed: int | None,
+        md5: bool = True,
     ) -> None:
         self.counts = Counts()
         self._dtype = dtype
@@ -44,7 +52,10 @@ class Joiner:
         self._lines_before = 0
         self._tokens = [0] * len(prefixes)
         with ExitStack() as stack:
-            self._writers = [stack.enter_context(IndexedDatasetWriter(prefix, dtype, md5=True)) for prefix in prefixes]
+            self._writers = [
+                stack.enter_context(IndexedDatasetWriter(prefix, dtype, sha256=False)) for prefix in prefixes
+            ]
+            self._sums = [stack.enter_context(PairSums(md5=md5)) for _ in prefixes]
             self._docs: list[DocsWriter] = []
             for prefix in prefixes:
                 self._docs.append(DocsWriter(prefix))
@@ -66,6 +77,7 @@ class Joiner:
             self._add_rejects(pieces, lines_before, files)
         for key, writer in enumerate(self._writers):
             tokens = files.read_tokens(key, self._dtype)
+            self._sums[key].update(tokens)
             writer.add_documents(tokens, *files.read_index(key))
             self._tokens[key] += tokens.size
         docs = files.read_docs()
@@ -87,7 +99,9 @@ class Joiner:
                 raise DataError(
                     f"{writer.prefix}: no tokens in {self.counts.documents:,} documents; nothing was written"
                 )
-        pairs = [writer.finalize() for writer in self._writers]
+        pairs = [
+            sums.of(writer.finalize(), writer.prefix) for writer, sums in zip(self._writers, self._sums, strict=True)
+        ]
         for docs in self._docs:
             docs.close()
         if self.counts.rejects:

@@ -5,7 +5,6 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -68,9 +67,20 @@ def preprocess(spec: PreprocessSpec, on_advance: OnAdvance | None = None) -> Pre
         DataError: an input or the tokenizer is damaged or missing.
         OSError: the disk is full or fails, or a worker died.
     """
+    files = find_inputs(spec.inputs)
+    hasher = InputHasher(files)
+    try:
+        return _preprocess(spec, files, hasher, on_advance)
+    finally:
+        hasher.stop()
+
+
+def _preprocess(
+    spec: PreprocessSpec, files: Sequence[InputFile], hasher: InputHasher, on_advance: OnAdvance | None
+) -> PreprocessReport:
     tokenizer = open_tokenizer(spec.tokenizer)
     try:
-        return _Run(spec, tokenizer).carry_out(on_advance)
+        return _Run(spec, tokenizer, files, hasher).carry_out(on_advance)
     except EngineMismatchError as error:
         if spec.on_mismatch != "hf":
             raise
@@ -78,7 +88,7 @@ def preprocess(spec: PreprocessSpec, on_advance: OnAdvance | None = None) -> Pre
             raise ConfigError(f"{error}; standard input cannot be read again for it") from None
         reference = cast(EngineName, tokenizer.engine.name)
         _log.warning("%s; encoding all by %s", error, reference)
-        run = _Run(replace(spec, engine=reference), tokenizer)
+        run = _Run(replace(spec, engine=reference), tokenizer, files, hasher)
         run.refusal = f"{error}"
         return run.carry_out(on_advance)
 
@@ -97,13 +107,15 @@ class _Plan:
 class _Run:
     """One attempt at a run."""
 
-    def __init__(self, spec: PreprocessSpec, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self, spec: PreprocessSpec, tokenizer: Tokenizer, files: Sequence[InputFile], hasher: InputHasher
+    ) -> None:
         self._begun = time.monotonic()
         self._spec = spec
         self._tokenizer = tokenizer
-        self._files = find_inputs(spec.inputs)
-        self._input_bytes = sum(file.size for file in self._files)
-        self._hasher = InputHasher()
+        self._files = files
+        self._input_bytes = sum(file.size for file in files)
+        self._hasher = hasher
         self.refusal = ""
 
     def carry_out(self, on_advance: OnAdvance | None) -> PreprocessReport:
@@ -114,20 +126,23 @@ class _Run:
         reused = 0
         with ExitStack() as stack:
             joiner = stack.enter_context(
-                Joiner(spec.prefixes, dtype, rejects_path=spec.rejects_path, rejects_allowed=spec.rejects_allowed)
+                Joiner(
+                    spec.prefixes,
+                    dtype,
+                    rejects_path=spec.rejects_path,
+                    rejects_allowed=spec.rejects_allowed,
+                    md5=spec.md5,
+                )
             )
             # From here on no other run works on these outputs.
             prepare_folder(spec.parts_folder)
             stack.callback(self._tidy)
             notice = partial(on_advance, self._input_bytes) if on_advance else None
-            with ThreadPoolExecutor(1, "mfm-hash") as hashing, closing(self._encode(plan, notice)) as encoded_parts:
-                hashed: list[Future[None]] = []
+            with closing(self._encode(plan, notice)) as encoded_parts:
                 for encoded in encoded_parts:
-                    hashed.append(hashing.submit(self._hash, encoded.part))
                     joiner.add(encoded, PartFiles(spec.parts_folder, encoded.part.number))
                     reused += encoded.reused
-                for future in hashed:
-                    future.result()
+                    self._hasher.reached(sum(piece.disk_bytes for piece in encoded.part.pieces))
             pairs = dict(zip(spec.prefixes, self._publish(joiner), strict=True))
             counts = joiner.counts
             report = PreprocessReport(
@@ -172,8 +187,7 @@ class _Run:
         spec, tokenizer = self._spec, self._tokenizer
         eod = tokenizer.require_eod() if spec.append_eod else None
         dtype = _token_type(tokenizer)
-        on_stdin = partial(self._hasher.add_bytes, STDIN)
-        parts = cut_parts(self._files, spec.part_bytes or part_bytes_for(self._files), on_stdin=on_stdin)
+        parts = cut_parts(self._files, spec.part_bytes or part_bytes_for(self._files), on_stdin=self._hasher.add)
         sample: list[str] = []
         if spec.engine != tokenizer.engine.name and (first := next(parts, None)) is not None:
             sample = _first_texts(first, spec.json_keys)
@@ -224,11 +238,6 @@ class _Run:
         identities = {file.path: _identity(file) for file in self._files}
         for part in plan.parts:
             yield part, part_fingerprint(of_job, part, identities)
-
-    def _hash(self, part: Part) -> None:
-        for piece in part.pieces:
-            if piece.path != STDIN and piece.data is None and piece.row_group is None:
-                self._hasher.add(piece.path, piece.start, piece.stop)
 
     def _tidy(self) -> None:
         if not finished_parts(self._spec.parts_folder):

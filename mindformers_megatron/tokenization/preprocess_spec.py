@@ -28,6 +28,7 @@ class PreprocessSpec:
         engine: what encodes; ``auto``: the fastest that gives the same ids.
         on_mismatch: what is done when an engine gives other ids: stop, or encode all by the library that defines them.
         seq_length: noted in the metadata; the files are the same for every sequence length.
+        md5: write ``<prefix>.md5`` beside each pair, as ``md5sum -c`` reads it.
         workers: None: one per core. The output does not depend on it.
         in_processes: each worker is a process of its own, not a thread; None: where there are more than eight.
         part_bytes: bytes of input a worker takes at a time; None: by the size of the input. The output does not depend
@@ -44,6 +45,7 @@ class PreprocessSpec:
     engine: EngineName = "auto"
     on_mismatch: OnMismatch = "stop"
     seq_length: int | None = None
+    md5: bool = True
     workers: int | None = None
     in_processes: bool | None = None
     part_bytes: int | None = None

@@ -57,7 +57,7 @@ def open_compressed(path: Path, compression: str) -> Iterator[tuple[BinaryIO, Bi
         raise DataError(f"{path}: {what}: {error.strerror or error}") from None
 
 
-def _decompressed(file: BinaryIO, compression: str, path: Path) -> BinaryIO:
+def _decompressed(file: BinaryIO, compression: str, path: Path) -> Any:
     # What is opened here is closed with the file under it.
     if compression == "gzip":
         # isal is three times as fast; Python's own module does where it is not installed.
@@ -66,8 +66,8 @@ def _decompressed(file: BinaryIO, compression: str, path: Path) -> BinaryIO:
         except ImportError:
             return gzip.GzipFile(fileobj=file)
     if compression == "zstd":
-        return io.BufferedReader(_ZstdStream(file, path), _BUFFER_BYTES)  # type: ignore[arg-type]
-    return lzma.LZMAFile(file) if compression == "xz" else bz2.BZ2File(file)  # type: ignore[return-value]
+        return io.BufferedReader(_ZstdStream(file, path), _BUFFER_BYTES)
+    return lzma.LZMAFile(file) if compression == "xz" else bz2.BZ2File(file)
 
 
 class _ZstdStream(io.RawIOBase):

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from mindformers_megatron.errors import DataError
+from mindformers_megatron.tokenization import inputs
 from mindformers_megatron.tokenization.inputs import InputHasher, check_unchanged, find_inputs
 
 
@@ -54,11 +55,21 @@ def test_a_file_that_changes_during_the_run_is_noticed(tmp_path: Path) -> None:
         check_unchanged(files)
 
 
-def test_hashes_taken_range_by_range_are_those_of_the_whole_files(tmp_path: Path) -> None:
-    one, two = _write(tmp_path / "one", b"0123456789"), _write(tmp_path / "two", b"ab")
-    hasher = InputHasher()
-    for path, start, stop in ((one, 0, 4), (one, 4, 8), (one, 8, 10), (two, 0, 2), (one, 0, 4), (one, 4, 10)):
-        hasher.add(path, start, stop)
-    assert hasher.digest(one) == hashlib.sha256(b"0123456789").hexdigest()
-    assert hasher.digest(two) == hashlib.sha256(b"ab").hexdigest()
-    assert hasher.digest(tmp_path / "empty, never added") == hashlib.sha256(b"").hexdigest()
+def test_hashes_are_those_of_the_whole_files(tmp_path: Path) -> None:
+    contents = [b"0123456789" * 1_000_000, b"", b"ab"]
+    paths = [_write(tmp_path / str(number), content) for number, content in enumerate(contents)]
+    hasher = InputHasher(find_inputs(paths))
+    hasher.reached(3)
+    assert [hasher.digest(path) for path in paths] == [hashlib.sha256(content).hexdigest() for content in contents]
+
+
+def test_hashing_runs_ahead_of_the_readers_so_far_and_no_further(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inputs, "_AHEAD_BYTES", 10)
+    path = _write(tmp_path / "a", b"x" * 100)
+    hasher = InputHasher(find_inputs([path]))
+    hasher.stop()
+    hasher = InputHasher(find_inputs([path]))
+    hasher.reached(90)
+    assert hasher.digest(path) == hashlib.sha256(b"x" * 100).hexdigest()

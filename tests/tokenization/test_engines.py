@@ -1,0 +1,162 @@
+"""Engines against the library that defines the ids."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from families import FAMILIES, write_folder
+
+from mindformers_megatron.errors import ConfigError
+from mindformers_megatron.tokenization.engines import Encoded, flatten, interleave, surround
+from mindformers_megatron.tokenization.engines.adversarial import adversarial_texts
+from mindformers_megatron.tokenization.engines.guard import EngineMismatchError, GuardedEngine
+from mindformers_megatron.tokenization.engines.selection import choose_engine, load_engine
+from mindformers_megatron.tokenization.engines.unassigned import has_unassigned
+from mindformers_megatron.tokenization.tokenizer import Tokenizer, TokenizerSpec, open_tokenizer
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "preprocess" / "tokenizer"
+
+gigatoken = pytest.importorskip("gigatoken")
+
+# Which fast engines load the tokenizers of a family; SentencePiece's unigram and BERT's WordPiece are for none.
+LOADS = {
+    "gpt2": {"gigatoken", "tiktoken"},
+    "gpt2_with_prefix_space": {"gigatoken"},
+    "qwen": {"gigatoken", "tiktoken"},
+    "llama3": {"gigatoken", "tiktoken"},
+    "llama2": {"gigatoken"},
+    "unigram": set(),
+    "bert": set(),
+}
+
+
+@pytest.fixture(scope="session")
+def opened(tmp_path_factory: pytest.TempPathFactory, golden_texts: list[str]) -> dict[tuple[str, bool], Tokenizer]:
+    folder = tmp_path_factory.mktemp("families")
+    return {
+        (family, special): open_tokenizer(
+            TokenizerSpec(path=write_folder(folder / family, family, golden_texts), add_special_tokens=special)
+        )
+        for family in FAMILIES
+        for special in (False, True)
+    }
+
+
+class Reversed:
+    """An engine that is wrong about texts with an x."""
+
+    name, version = "reversed", "1"
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._engine = tokenizer.engine
+
+    def encode(self, texts: Sequence[str]) -> Encoded:
+        lists = [self._engine.encode([text])[0].tolist() for text in texts]
+        return flatten([ids[::-1] if "x" in text else ids for text, ids in zip(texts, lists, strict=True)])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("add_special_tokens", [False, True])
+def test_auto_takes_the_fastest_engine_that_loads_a_family(
+    family: str, add_special_tokens: bool, opened: dict[tuple[str, bool], Tokenizer], golden_texts: list[str]
+) -> None:
+    tokenizer = opened[family, add_special_tokens]
+    found = {}
+    for name in ("gigatoken", "tiktoken"):
+        try:
+            found[name] = choose_engine(tokenizer, name, golden_texts)
+        except (ConfigError, EngineMismatchError) as error:
+            assert "\n" not in str(error)
+    assert set(found) == LOADS[family]
+    fastest = next(iter(found), "hf")
+    assert choose_engine(tokenizer, "auto", golden_texts).name == fastest
+    texts = [*adversarial_texts(500, list(tokenizer.special_tokens.values()), seed=1), *golden_texts]
+    expected = [array.tolist() for array in tokenizer.engine.encode(texts)]
+    for choice in found.values():
+        assert [array.tolist() for array in choice.engine.encode(texts)] == expected
+        assert [array.tolist() for array in load_engine(tokenizer, choice.name).encode(texts)] == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_six_thousand_adversarial_texts_get_the_ids_of_the_library(
+    family: str, opened: dict[tuple[str, bool], Tokenizer]
+) -> None:
+    for special in (False, True):
+        tokenizer = opened[family, special]
+        texts = adversarial_texts(6000, list(tokenizer.special_tokens.values()), seed=2)
+        expected = [array.tolist() for array in tokenizer.engine.encode(texts)]
+        for name in LOADS[family]:
+            engine = load_engine(tokenizer, name)
+            assert [array.tolist() for array in engine.encode(texts)] == expected
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_special_tokens_in_text_are_encoded_or_split_alike_by_every_engine(split: bool) -> None:
+    policy = "split" if split else "encode"
+    tokenizer = open_tokenizer(TokenizerSpec(path=GOLDEN, special_tokens_in_text=policy))
+    text = "a<|endoftext|>b"
+    expected = tokenizer.engine.encode([text])[0].tolist()
+    assert (0 in expected) is (not split)
+    for name in ("gigatoken", "tiktoken"):
+        assert choose_engine(tokenizer, name, [text]).engine.encode([text])[0].tolist() == expected
+
+
+def test_sentencepiece_models_are_encoded_by_gigatoken_to_the_same_ids(
+    sentencepiece_model: Path, golden_texts: list[str]
+) -> None:
+    tokenizer = open_tokenizer(TokenizerSpec(path=sentencepiece_model))
+    choice = choose_engine(tokenizer, "auto", golden_texts)
+    expected = [array.tolist() for array in tokenizer.engine.encode(golden_texts)]
+    assert [array.tolist() for array in choice.engine.encode(golden_texts)] == expected
+    with pytest.raises(ConfigError, match="hf cannot encode by a SentencePieceTokenizer; give auto or sentencepiece"):
+        choose_engine(tokenizer, "hf", golden_texts)
+
+
+def test_texts_with_unassigned_code_points_go_to_the_reference() -> None:
+    texts = ["plain", "naïve 中文 😀", "\u0378", "a\U0001347c", "\U000e0080 z", "", "\ue000 private", "\ufffe"]
+    assert has_unassigned(texts).tolist() == [False, False, True, True, True, False, False, True]
+    tokenizer = open_tokenizer(TokenizerSpec(path=GOLDEN))
+    engine = GuardedEngine(Reversed(tokenizer), tokenizer.engine, audited=0)
+    mixed = ["abc", "x\u0378y z", "de f", "\u0378"]
+    assert [array.tolist() for array in engine.encode(mixed)] == [
+        array.tolist() for array in tokenizer.engine.encode(mixed)
+    ]
+    assert engine.take_counts() == (0, 2)
+    assert engine.take_counts() == (0, 0)
+
+
+def test_the_audit_notices_other_ids_and_says_where() -> None:
+    tokenizer = open_tokenizer(TokenizerSpec(path=GOLDEN))
+    texts = ["abc"] * 200 + ["one x two"] * 200
+    GuardedEngine(Reversed(tokenizer), tokenizer.engine, audited=0).encode(texts)
+    engine = GuardedEngine(Reversed(tokenizer), tokenizer.engine, audited=0.1)
+    with pytest.raises(EngineMismatchError, match=r"reversed 1 gives other ids than hf .* 'one x two': at token 0, \["):
+        engine.encode(texts)
+
+
+def test_the_audit_chooses_the_same_texts_in_every_run() -> None:
+    tokenizer = open_tokenizer(TokenizerSpec(path=GOLDEN))
+    counts = set()
+    for _ in range(3):
+        engine = GuardedEngine(tokenizer.engine, tokenizer.engine, audited=0.05)
+        engine.encode([f"text {number}" for number in range(1000)])
+        counts.add(engine.take_counts())
+    ((audited, referred),) = counts
+    assert 20 < audited < 100
+    assert referred == 0
+
+
+def test_ids_are_put_around_texts() -> None:
+    ids, lengths = np.array([1, 2, 3], np.int32), np.array([2, 0, 1])
+    before, after = np.array([7, 8], np.int32), np.array([9], np.int32)
+    found, longer = surround(ids, lengths, before, after)
+    assert found.tolist() == [7, 8, 1, 2, 9, 7, 8, 9, 7, 8, 3, 9]
+    assert longer.tolist() == [5, 3, 4]
+
+
+def test_texts_encoded_apart_come_back_in_order() -> None:
+    first, second = flatten([[1], [2, 3]]), flatten([[], [4]])
+    ids, lengths = interleave(first, second, np.array([True, False, True, False]))
+    assert (ids.tolist(), lengths.tolist()) == ([1, 4, 2, 3], [0, 1, 1, 2])
