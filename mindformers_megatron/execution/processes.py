@@ -43,6 +43,7 @@ def map_ordered(
     environment: Mapping[str, str] | None = None,
     on_notice: Notify | None = None,
     describe: Callable[[Task], str] = str,
+    retries: int = 0,
 ) -> Generator[Result, None, None]:
     """Runs tasks in worker processes and yields their results in the order of the tasks.
 
@@ -58,16 +59,18 @@ def map_ordered(
         environment: variables set in the workers before ``make_worker`` is called.
         on_notice: called in this process with what the workers notify, in no particular order between workers.
         describe: names a task in the message about a worker that died on it.
+        retries: how many more workers a task is given to whose worker died; meant for tasks without side effects, or
+            whose effects may happen twice.
 
     Raises:
-        ChildProcessError: a worker died (killed, for want of memory for example).
+        ChildProcessError: a worker died (killed, for want of memory for example) once more than ``retries`` allow.
         DataError, ConfigError, OSError: raised by a task; those of earlier tasks have been yielded before.
     """
     if workers < 1:
         raise ConfigError(f"workers is {workers}; give 1 or more")
     pool = _Pool(make_worker, workers, dict(environment or {}))
     try:
-        yield from _run(pool, enumerate(tasks), on_notice or (lambda notice: None), describe)
+        yield from _run(pool, enumerate(tasks), on_notice or (lambda notice: None), describe, retries)
     finally:
         pool.close()
 
@@ -103,6 +106,12 @@ class _Pool(Generic[Task, Result]):
         self.workers.append(worker)
         return worker
 
+    def bury(self, worker: _Worker) -> None:
+        """Forgets a worker that died; another one may take its place."""
+        worker.process.join()
+        worker.pipe.close()
+        self.workers.remove(worker)
+
     def close(self) -> None:
         """Ends all workers, in mid-task if need be."""
         for worker in self.workers:
@@ -118,15 +127,22 @@ def _run(
     tasks: Iterator[tuple[int, Task]],
     on_notice: Notify,
     describe: Callable[[Task], str],
+    retries: int,
 ) -> Iterator[Result]:
     running: dict[int, Task] = {}
     finished: dict[int, Result | BaseException] = {}
+    lost: dict[int, int] = {}
+    again: list[int] = []
     following = 0
     exhausted = False
     while True:
-        while not exhausted and (worker := pool.free()) is not None:
-            numbered = next(tasks, None)
-            if numbered is None:
+        while (again or not exhausted) and (worker := pool.free()) is not None:
+            if again:
+                number = again.pop()
+                numbered = number, running[number]
+            elif (following_task := next(tasks, None)) is not None:
+                numbered = following_task
+            else:
                 exhausted = True
                 break
             worker.task, running[numbered[0]] = numbered[0], numbered[1]
@@ -139,14 +155,19 @@ def _run(
             yield outcome
             following += 1
         busy = {worker.pipe: worker for worker in pool.workers if worker.task >= 0}
-        if not busy:
+        if not busy and not again:
             return
         for pipe in wait(list(busy)):
             worker = busy[pipe]  # type: ignore[index]
             try:
                 kind, content = worker.pipe.recv()
             except (EOFError, ConnectionResetError):
-                raise ChildProcessError(_obituary(worker, describe(running[worker.task]))) from None
+                lost[worker.task] = lost.get(worker.task, 0) + 1
+                if lost[worker.task] > retries:
+                    raise ChildProcessError(_obituary(worker, describe(running[worker.task]))) from None
+                again.append(worker.task)
+                pool.bury(worker)
+                continue
             if kind == _NOTICE:
                 on_notice(content)
                 continue
