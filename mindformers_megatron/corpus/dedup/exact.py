@@ -167,6 +167,22 @@ def shard_rows(texts: Sequence[str], options: ExactOptions, *, first_document: i
     )
 
 
+def renumbered(rows: Rows, *, first_document: int, priority: int) -> Rows:
+    """Returns rows of a shard that was hashed as the first, with priority 0, with their place in the corpus.
+
+    Shards can so be hashed before it is known how many documents are kept of those before them.
+
+    Args:
+        rows: ``HASH_ROW``.
+        first_document: the number, in the whole corpus, of the shard's first document.
+        priority: see ``document_rows``.
+    """
+    _check_priority(priority)
+    moved = rows.copy()
+    moved["rank"] += np.uint64(first_document | priority << _DOCUMENT_BITS)
+    return moved
+
+
 def duplicates_footprint(rows: int, bound: Bound) -> Footprint:
     """Tells beforehand what ``find_duplicates`` needs for ``rows`` documents or passages, if all are dropped."""
     return footprint(rows, HASH_ROW.itemsize, bound.half()) + footprint(rows, _DROPPED.itemsize, bound.half())
@@ -213,8 +229,7 @@ def find_duplicates(
 def _rows(texts: list[str], documents: I64, priority: int) -> Rows:
     import xxhash
 
-    if not 0 <= priority <= _MOST_PRIORITY:
-        raise ConfigError(f"a source's priority is {priority}; give 0 (kept first) to {_MOST_PRIORITY}")
+    _check_priority(priority)
     digest = xxhash.xxh3_128_digest
     digests = b"".join([digest(text.encode("utf-8", "surrogatepass")) for text in texts])
     rows = np.empty(len(texts), dtype=HASH_ROW)
@@ -222,6 +237,11 @@ def _rows(texts: list[str], documents: I64, priority: int) -> Rows:
     rows["rank"] = documents.astype(np.uint64) | np.uint64(priority << _DOCUMENT_BITS)
     rows["part"] = WHOLE
     return rows
+
+
+def _check_priority(priority: int) -> None:
+    if not 0 <= priority <= _MOST_PRIORITY:
+        raise ConfigError(f"a source's priority is {priority}; give 0 (kept first) to {_MOST_PRIORITY}")
 
 
 def _numbers(texts: Sequence[str], first_document: int) -> I64:
