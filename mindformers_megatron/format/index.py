@@ -77,13 +77,33 @@ def read_index(prefix: str | os.PathLike[str], *, multimodal: bool = False) -> I
     Raises:
         DataError: a file is missing, is no Megatron index, or contradicts itself or its ``.bin``.
     """
+    index = map_index(prefix, multimodal=multimodal)
+    path = idx_path(index.prefix)
+    _check_documents(path, index)
+    _check_tokens(path, index, _bin_size(index.prefix))
+    return index
+
+
+def map_index(prefix: str | os.PathLike[str], *, multimodal: bool = False) -> Index:
+    """Opens an index that may contradict itself or its ``.bin``, to find out what is wrong with it.
+
+    Args:
+        prefix: the prefix, the ``.bin`` or the ``.idx``.
+        multimodal: see ``read_index``.
+
+    Returns:
+        An index of which only the header has been checked. Its ``num_tokens`` are those that ``.bin`` has room for.
+
+    Raises:
+        DataError: a file is missing, or is no Megatron index of the size that its header says.
+    """
     prefix = prefix_of(prefix)
     path = idx_path(prefix)
     bin_size = _bin_size(prefix)
     data = map_file(path)
     dtype, layout = _read_header(path, data, multimodal)
     count = layout.num_sequences
-    index = Index(
+    return Index(
         prefix=prefix,
         dtype=dtype,
         sequence_lengths=view(data, _INT32, count, layout.lengths),
@@ -92,9 +112,6 @@ def read_index(prefix: str | os.PathLike[str], *, multimodal: bool = False) -> I
         sequence_modes=view(data, _INT8, count, layout.modes) if multimodal else None,
         num_tokens=bin_size // dtype.itemsize,
     )
-    _check_documents(path, index)
-    _check_tokens(path, index, bin_size)
-    return index
 
 
 def _reopen(prefix: str, multimodal: bool) -> Index:

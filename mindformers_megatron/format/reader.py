@@ -12,9 +12,7 @@ from mindformers_megatron.errors import DataError
 from mindformers_megatron.format.index import Index, read_index
 from mindformers_megatron.format.mapping import map_file
 from mindformers_megatron.format.paths import bin_path
-
-# Linux transfers at most 0x7ffff000 bytes per call.
-_MAX_READ_BYTES = 1 << 30
+from mindformers_megatron.format.positioned import PositionedFile
 
 
 class IndexedDataset:
@@ -48,9 +46,9 @@ class IndexedDataset:
                 raise DataError(
                     f"{path}: changed from {self._num_tokens * self._itemsize} to {data.size} bytes while opened"
                 )
-            self._source: NDArray[Any] | _PositionedFile = data.view(self._index.dtype)
+            self._source: NDArray[Any] | PositionedFile = data.view(self._index.dtype)
         else:
-            self._source = _PositionedFile(path)
+            self._source = PositionedFile(path)
 
     @property
     def prefix(self) -> str:
@@ -176,32 +174,3 @@ class IndexedDataset:
                 f"{self.prefix}: has (documents, sequences, tokens) = {counts}, was sent here as {state['counts']}: "
                 "do not overwrite a pair that is in use"
             )
-
-
-class _PositionedFile:
-    """Reads at explicit positions only, so that threads and forked processes may share the descriptor."""
-
-    def __init__(self, path: "os.PathLike[str]") -> None:
-        self._path = path
-        self._descriptor = -1
-        try:
-            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            raise DataError(f"{path}: cannot be opened: {error.strerror}") from None
-
-    def read(self, position: int, size: int) -> NDArray[np.uint8]:
-        data = np.empty(size, np.uint8)
-        done = 0
-        while done < size:
-            count = os.preadv(self._descriptor, [data.data[done : done + _MAX_READ_BYTES]], position + done)
-            if count == 0:
-                raise DataError(
-                    f"{self._path}: truncated to {position + done} bytes, expected at least {position + size}"
-                )
-            done += count
-        data.flags.writeable = False
-        return data
-
-    def __del__(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)

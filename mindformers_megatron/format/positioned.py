@@ -1,0 +1,52 @@
+"""Reading pieces of a file exactly."""
+
+import os
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mindformers_megatron.errors import DataError
+
+# Linux transfers at most 0x7ffff000 bytes per call.
+_MAX_READ_BYTES = 1 << 30
+
+
+class PositionedFile:
+    """A file that is read at explicit positions only, so that threads and forked processes may share it.
+
+    Args:
+        path: the file.
+
+    Raises:
+        DataError: it cannot be opened.
+    """
+
+    def __init__(self, path: "os.PathLike[str]") -> None:
+        self._path = path
+        self._descriptor = -1
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise DataError(f"{path}: cannot be opened: {error.strerror}") from None
+
+    def read(self, position: int, size: int) -> NDArray[np.uint8]:
+        """``size`` bytes from ``position`` on, not writable.
+
+        Raises:
+            DataError: the file ends before.
+        """
+        data = np.empty(size, np.uint8)
+        done = 0
+        while done < size:
+            count = os.preadv(self._descriptor, [data.data[done : done + _MAX_READ_BYTES]], position + done)
+            if count == 0:
+                raise DataError(
+                    f"{self._path}: truncated to {position + done} bytes, expected at least {position + size}"
+                )
+            done += count
+        data.flags.writeable = False
+        return data
+
+    def __del__(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)

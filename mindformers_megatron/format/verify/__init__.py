@@ -1,0 +1,1 @@
+"""Finding out whether a pair is sound, and if not, what is damaged in it and where."""
