@@ -79,8 +79,8 @@ def test_ranks_are_counted_over_all_nodes(tmp_path):
     environment = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "CARDS": "4", "PORT": "9000"}
     command = [ROOT / "tools" / "train_nodes.sh", "run.yaml", "3", "2", "10.0.0.1", "runner_config.epochs=2"]
     words = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
-    assert words[: words.index("--log_dir")] == (
-        "--worker_num 12 --local_worker_num 4 --node_rank 2 --master_addr 10.0.0.1 --master_port 9000".split()
+    assert " ".join(words[: words.index("--log_dir")]) == (
+        "--worker_num 12 --local_worker_num 4 --node_rank 2 --master_addr 10.0.0.1 --master_port 9000"
     )
     assert words[-3:] == ["--config", "run.yaml", "runner_config.epochs=2"]
 
