@@ -3,48 +3,18 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mindformers_megatron.corpus.documents import Document, utf8_bytes
-from mindformers_megatron.corpus.words import Words, split_words
-
-Scalar = TypeVar("Scalar", bound=np.generic)
+from mindformers_megatron.corpus.measures.texts import MeasuredTexts
 
 # Characters measured at once: their arrays, of 1 to 8 bytes a character, stay in the caches of one core.
 _BATCH_CHARACTERS, _BATCH_DOCUMENTS = 1 << 18, 1 << 12
 # Of the texts measured, those that must still be there; with fewer it is cheaper to measure the rest anew.
 _WORTH_KEEPING = 0.75
-
-
-class Measures:
-    """What is measured of some texts, each thing once, when it is first asked for.
-
-    Args:
-        texts: the texts.
-    """
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self.texts = texts
-        self._known: dict[Callable[[Measures], Any], Any] = {}
-
-    @cached_property
-    def words(self) -> Words:
-        """The words of the texts, and their code points."""
-        return split_words(self.texts)
-
-    def of(self, measure: "Callable[[Measures], NDArray[Scalar]]") -> NDArray[Scalar]:
-        """One value a text, T[D].
-
-        Args:
-            measure: a function of these measures; it is called once.
-        """
-        try:
-            return self._known[measure]
-        except KeyError:
-            return self._known.setdefault(measure, measure(self))
 
 
 class Batch:
@@ -62,7 +32,7 @@ class Batch:
     def __init__(
         self,
         documents: Sequence[Document],
-        measures: Measures | None = None,
+        measures: MeasuredTexts | None = None,
         rows: NDArray[np.int64] | None = None,
     ) -> None:
         self.documents = documents
@@ -82,10 +52,20 @@ class Batch:
         """Bytes of each text in UTF-8."""
         return [utf8_bytes(text) for text in self.texts]
 
-    def of(self, measure: Callable[[Measures], NDArray[Scalar]]) -> NDArray[Scalar]:
-        """One value a document, T[D]; see ``Measures.of``."""
+    def places_by_source(self) -> dict[str, Sequence[int]]:
+        """The places of the documents of each source."""
+        first = self.documents[0].source if self.documents else ""
+        if all(document.source == first for document in self.documents):
+            return {first: range(len(self))} if self.documents else {}
+        places: dict[str, list[int]] = {}
+        for place, document in enumerate(self.documents):
+            places.setdefault(document.source, []).append(place)
+        return dict(places)
+
+    def of(self, measure: Callable[[MeasuredTexts], NDArray[Any]]) -> NDArray[Any]:
+        """One value a document, T[D]; see ``MeasuredTexts.of``."""
         if self._measures is None:
-            self._measures = Measures(self.texts)
+            self._measures = MeasuredTexts(self.texts)
         values = self._measures.of(measure)
         return values if self._rows is None else values[self._rows]
 

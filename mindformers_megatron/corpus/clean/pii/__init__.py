@@ -1,0 +1,1 @@
+"""Personal data: found by its form and its checksum."""

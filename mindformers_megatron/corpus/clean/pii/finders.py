@@ -1,0 +1,124 @@
+"""Where personal data is in a text: a pattern for the form, a check for the rest."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+
+from mindformers_megatron.corpus.clean.pii.checks import is_bank_card, is_id_card, is_phone, is_public_ip
+
+Kind = Literal["email", "phone", "id_card", "bank_card", "ip"]
+Window = tuple[int, int]
+
+# Every pattern begins only where no character of the same sort stands before, so that long runs are looked at once.
+# Around digits may be Chinese, but no letters or digits: those make it part of something else.
+_EMAIL = re.compile(
+    r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9_%+-][A-Za-z0-9._%+-]{0,63}@"
+    r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9-])"
+)
+_ID_CARD = re.compile(r"(?<![0-9A-Za-z_.])[1-8][0-9]{5}(?:18|19|20)[0-9]{9}[0-9Xx](?![0-9A-Za-z_])")
+_BANK_CARD = re.compile(
+    r"(?<![0-9A-Za-z_.+-])(?:[0-9]{13,19}|[0-9]{4}([ -])[0-9]{4}\1[0-9]{4}\1[0-9]{1,4}(?:\1[0-9]{1,4})?"
+    r"|[0-9]{4}([ -])[0-9]{6}\2[0-9]{4,5})(?![0-9A-Za-z_]|[.-][0-9])"
+)
+_INTERNATIONAL = re.compile(r"(?<![0-9A-Za-z_+])\+[1-9](?:[ .()-]{0,2}[0-9]){6,14}(?![0-9A-Za-z_])")
+_CHINESE = re.compile(
+    r"(?<![0-9A-Za-z_.+-])(?:(?:86[ -]?)?1[3-9][0-9]([ -]?)[0-9]{4}\1[0-9]{4}"
+    r"|(?:\(0[0-9]{2,3}\) ?|0[0-9]{2,3}[- ])[2-9][0-9]{6,7})(?![0-9A-Za-z_]|[.][0-9])"
+)
+# In other countries: digits in groups, as people write them; without groups any number could be one.
+_GROUPED = re.compile(r"(?<![0-9A-Za-z_.+-])\(?[0-9]{2,5}\)?(?:[ .-][0-9]{2,5}){1,4}(?![0-9A-Za-z_]|[.-][0-9])")
+_IPV4 = re.compile(r"(?<![0-9A-Za-z_.-])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9A-Za-z_-]|\.[0-9])")
+_IPV6 = re.compile(
+    r"(?<![0-9A-Za-z_:.])[23][0-9A-Fa-f]{3}:(?:[0-9A-Fa-f]{0,4}:){1,6}[0-9A-Fa-f]{0,4}(?![0-9A-Za-z_:.])"
+)
+# The four numbers of a release look like an address.
+_RELEASE = re.compile(r"(?:version|ver\.?|release|rev\.?|build|版本|第)[ :：]?$", re.I)
+_RELEASE_CHARACTERS = 12
+
+# Where it is worth looking: a few characters around an at sign, around seven digits near each other, around a group
+# of digits between dots or colons. The patterns begin with a sign, for that is what is found fast.
+_AT = re.compile("@")
+_DIGITS = re.compile(r"[0-9](?:[ .()-]{0,2}[0-9Xx]){6,}")
+_DOTTED = re.compile(r"\.[0-9]{1,3}\.")
+_COLONS = re.compile(r":[0-9A-Fa-f]{0,4}:")
+_LOCAL_PART, _DOMAIN, _ADDRESS, _MARGIN = 66, 260, 42, 4
+_NOT_DIGITS = re.compile(r"[^0-9]")
+
+
+def find(text: str, kinds: tuple[Kind, ...], regions: tuple[str, ...]) -> list[tuple[int, int, Kind]]:
+    """Returns (start, end, kind) of all that is found, in order, none within another.
+
+    Args:
+        text: the text.
+        kinds: what to look for.
+        regions: countries whose telephone numbers are known without ``+``, by ISO 3166.
+    """
+    found: list[tuple[int, int, Kind]] = []
+    digits = _windows(_DIGITS, text, _MARGIN, _MARGIN)
+    for kind in _PRECEDENCE:
+        if kind in kinds:
+            for match in _FINDERS[kind](text, digits, regions):
+                start, end = match.span()
+                if all(end <= first or last <= start for first, last, _ in found):
+                    found.append((start, end, kind))
+    return sorted(found)
+
+
+def _windows(signal: re.Pattern[str], text: str, before: int, behind: int) -> list[Window]:
+    """The surroundings of what a pattern matches, joined where they touch."""
+    windows: list[Window] = []
+    for match in signal.finditer(text):
+        start, end = max(match.start() - before, 0), match.end() + behind
+        if windows and start <= windows[-1][1]:
+            windows[-1] = (windows[-1][0], end)
+        else:
+            windows.append((start, end))
+    return windows
+
+
+def _matches(pattern: re.Pattern[str], text: str, windows: Sequence[Window]) -> Iterator[re.Match[str]]:
+    for start, end in windows:
+        yield from pattern.finditer(text, start, end)
+
+
+def _emails(text: str, digits: Sequence[Window], regions: tuple[str, ...]) -> Iterator[re.Match[str]]:
+    return _matches(_EMAIL, text, _windows(_AT, text, _LOCAL_PART, _DOMAIN) if "@" in text else ())
+
+
+def _id_cards(text: str, digits: Sequence[Window], regions: tuple[str, ...]) -> Iterator[re.Match[str]]:
+    return (match for match in _matches(_ID_CARD, text, digits) if is_id_card(match[0]))
+
+
+def _bank_cards(text: str, digits: Sequence[Window], regions: tuple[str, ...]) -> Iterator[re.Match[str]]:
+    return (match for match in _matches(_BANK_CARD, text, digits) if is_bank_card(_NOT_DIGITS.sub("", match[0])))
+
+
+def _phones(text: str, digits: Sequence[Window], regions: tuple[str, ...]) -> Iterator[re.Match[str]]:
+    yield from (match for match in _matches(_INTERNATIONAL, text, digits) if is_phone(match[0], None))
+    if "CN" in regions:
+        yield from (match for match in _matches(_CHINESE, text, digits) if is_phone(match[0], "CN"))
+    if others := [region for region in regions if region != "CN"]:
+        for match in _matches(_GROUPED, text, digits):
+            if any(is_phone(match[0], region) for region in others):
+                yield match
+
+
+def _ips(text: str, digits: Sequence[Window], regions: tuple[str, ...]) -> Iterator[re.Match[str]]:
+    for match in _matches(_IPV4, text, _windows(_DOTTED, text, _ADDRESS, _ADDRESS)):
+        before = text[max(match.start() - _RELEASE_CHARACTERS, 0) : match.start()]
+        if is_public_ip(match[0]) and not _RELEASE.search(before):
+            yield match
+    for match in _matches(_IPV6, text, _windows(_COLONS, text, _ADDRESS, _ADDRESS)):
+        if is_public_ip(match[0]):
+            yield match
+
+
+_FINDERS: dict[Kind, Callable[[str, Sequence[Window], tuple[str, ...]], Iterator[re.Match[str]]]] = {
+    "email": _emails,
+    "phone": _phones,
+    "id_card": _id_cards,
+    "bank_card": _bank_cards,
+    "ip": _ips,
+}
+# Those with the stricter check first.
+_PRECEDENCE: tuple[Kind, ...] = ("email", "id_card", "bank_card", "ip", "phone")

@@ -1,0 +1,1 @@
+"""Steps that drop documents, or cut them."""
