@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,7 +87,11 @@ def _codecs(args: argparse.Namespace) -> "Iterator[Codec]":
     for path in args.tokenizer:
         codec = open_codec(TokenizerSpec(path=Path(path)))
         for size in sorted(args.vocab_sizes):
-            yield codec.with_vocab_size(size)
+            try:
+                yield codec.with_vocab_size(size)
+            except ConfigError as error:
+                # Others can be, and this one is worth comparing with them all the same.
+                print(f"mfm eval-tokenizer: warning: {error}", file=sys.stderr)
         yield codec
 
 

@@ -105,6 +105,16 @@ def test_tokenizer_json_gives_the_ids_and_texts_of_the_model(variant: str) -> No
     assert trained.warnings == ()
 
 
+@pytest.mark.parametrize("model_type", ["bpe", "unigram"])
+def test_a_control_symbol_in_a_text_is_found_there_and_the_text_comes_back(model_type: Any) -> None:
+    tokenizer = train(special=SYMBOLS, model_type=model_type, trainer=LOSSLESS).tokenizer
+    texts = {"say <s> and </s>now": 2, "<s>at the beginning": 1, "</s>": 1, "<s></s>": 2, "one<sep></s><cls>two": 1}
+    for text, count in texts.items():
+        encoding = tokenizer.encode(text, add_special_tokens=False)
+        assert sum(token in ("<s>", "</s>") for token in encoding.tokens) == count
+        assert tokenizer.decode(encoding.ids, skip_special_tokens=False) == text
+
+
 def test_a_unigram_model_differs_in_ties_alone_and_that_is_said() -> None:
     ruler = "=" * 60
     trained = train(texts=[*real_texts(), *[f"{ruler[: n % 50]} {n}" for n in range(300)]], model_type="unigram",

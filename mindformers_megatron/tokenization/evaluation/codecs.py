@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from mindformers_megatron.errors import ConfigError
@@ -11,6 +12,8 @@ from mindformers_megatron.tokenization.evaluation.vocab_sizes import shortened
 from mindformers_megatron.tokenization.tiktoken_files import load_tiktoken
 from mindformers_megatron.tokenization.tokenizer import Tokenizer, open_tokenizer
 from mindformers_megatron.tokenization.tokenizer_files import TokenizerSpec, locate
+from mindformers_megatron.tokenization.training.sentencepiece_json import to_tokenizer
+from mindformers_megatron.tokenization.training.sentencepiece_model import BPE, UNIGRAM, parse_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,7 @@ class Codec:
         unknown_id: stands for what it has no id for; None if there is no such id.
         encode: texts → ids and how many each text has.
         decode: the ids of some texts → the texts.
-        state: the content of its ``tokenizer.json``; None if it has none.
+        state: the content of its ``tokenizer.json``, or of one that gives the same ids; None if there is none.
     """
 
     name: str
@@ -42,7 +45,9 @@ class Codec:
             ConfigError: that cannot be told from it; see ``shortened``.
         """
         if self.state is None:
-            raise ConfigError(f"{self.name}: only a BPE with a tokenizer.json can be cut to {vocab_size} ids")
+            raise ConfigError(
+                f"{self.name}: only a BPE of Hugging Face or SentencePiece can be cut to {vocab_size} ids"
+            )
         small = _of_json(self.name, json.dumps(shortened(self.state, vocab_size, self.name)))
         return replace(small, name=f"{self.name} @ {vocab_size}")
 
@@ -57,7 +62,7 @@ def open_codec(spec: TokenizerSpec) -> Codec:
     tokenizer = open_tokenizer(spec)
     content = tokenizer.json()
     if tokenizer.sentencepiece_file is not None:
-        return _of_sentencepiece(tokenizer)
+        return _of_sentencepiece(tokenizer, tokenizer.sentencepiece_file)
     if content is not None:
         codec = _of_json(tokenizer.name, content.decode())
         return replace(codec, encode=tokenizer.engine.encode)
@@ -69,10 +74,10 @@ def open_codec(spec: TokenizerSpec) -> Codec:
     return Codec(name, name, tokenizer.vocab_size, None, encode, encoding.decode_batch, None)
 
 
-def _of_sentencepiece(tokenizer: Tokenizer) -> Codec:
+def _of_sentencepiece(tokenizer: Tokenizer, file: Path) -> Codec:
     import sentencepiece
 
-    processor: Any = sentencepiece.SentencePieceProcessor(model_file=str(tokenizer.sentencepiece_file))
+    processor: Any = sentencepiece.SentencePieceProcessor(model_file=str(file))
 
     def decode(ids: Sequence[Sequence[int]]) -> list[str]:
         texts: list[str] = processor.decode([list(map(int, of_text)) for of_text in ids])
@@ -80,7 +85,9 @@ def _of_sentencepiece(tokenizer: Tokenizer) -> Codec:
 
     unknown: int = processor.unk_id()
     name, encode = tokenizer.name, tokenizer.engine.encode
-    return Codec(name, name, tokenizer.vocab_size, unknown, encode, decode, None)
+    model = parse_model(file.read_bytes())
+    state = json.loads(to_tokenizer(model).to_str()) if model.kind in (BPE, UNIGRAM) else None
+    return Codec(name, name, tokenizer.vocab_size, unknown, encode, decode, state)
 
 
 def _of_json(name: str, content: str) -> Codec:

@@ -51,8 +51,9 @@ def to_tokenizer(model: SentencePieceModel) -> Any:
 def _added(piece: Piece, *, special: bool) -> Any:
     import tokenizers
 
-    # A user-defined symbol is looked for in the normalized text, so that the text is normalized as one.
-    return tokenizers.AddedToken(piece.text, special=special, normalized=not special)
+    # Looked for in the normalized text, so that the text is normalized as one: else each piece between two symbols
+    # would get a dummy prefix, which could not be told from a space when they are put together again.
+    return tokenizers.AddedToken(piece.text, special=special, normalized=True)
 
 
 def _bpe(model: SentencePieceModel) -> Any:
@@ -97,10 +98,10 @@ def _normalizers(model: SentencePieceModel) -> Iterator[Any]:
         yield normalizers.Replace(Regex(rf"\A +|[ {SPACE}]+\z"), "")
         yield normalizers.Replace(Regex(" {2,}"), " ")
     if model.add_dummy_prefix:
-        symbols = "|".join(re.escape(piece.text) for piece in model.pieces if piece.kind == USER_DEFINED)
         # The symbols themselves are normalized too, to be looked for; they must stay what they are.
-        but_symbols = rf"(?!(?:{symbols})\z)" if symbols else ""
-        yield normalizers.Replace(Regex(rf"\A{but_symbols}(?=[\s\S])"), SPACE)
+        but = [rf"{re.escape(piece.text)}\z" for piece in model.pieces if piece.kind == USER_DEFINED]
+        but += [re.escape(piece.text) for piece in model.pieces if piece.kind in (CONTROL, UNKNOWN)]
+        yield normalizers.Replace(Regex(rf"\A(?!{'|'.join(but)})(?=[\s\S])"), SPACE)
     yield normalizers.Replace(" ", SPACE)
 
 
