@@ -1,5 +1,6 @@
 """Runs MindFormers' own Trainer on a YAML, with everything of ours in place."""
 
+import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,9 +17,13 @@ from mindformers_megatron.loader.spread import spread
 from mindformers_megatron.settings import run_config
 from mindformers_megatron.settings.yaml_file import Config, read_config
 
+logger = logging.getLogger(__name__)
+
 
 def train(path: str | Path, overrides: Sequence[str] = (), allow: Sequence[str] = ()) -> None:
     """Trains as the YAML says; the same call on every rank, under ``msrun`` too.
+
+    A run that has already come to its end is left as it is, with a line that says so.
 
     What is in force (the YAML, the overrides, and what they left out) is written to ``<output_dir>/config.yaml``.
 
@@ -46,10 +51,20 @@ def train(path: str | Path, overrides: Sequence[str] = (), allow: Sequence[str] 
             spread(Path(config["load_checkpoint"]), get_real_group_size(), _output_dir(config) / "loaded_checkpoint")
         )
     trainer = Trainer(mindformers_config)
-    if mindformers_config.run_mode == "finetune":
-        trainer.finetune()
-    else:
-        trainer.train()
+    try:
+        if mindformers_config.run_mode == "finetune":
+            trainer.finetune()
+        else:
+            trainer.train()
+    except ValueError as error:
+        runner = trainer.config.runner_config
+        if "initial_epoch" not in str(error) or (runner.initial_epoch or 0) < runner.epochs:
+            raise
+        logger.info(
+            "nothing left to do: the checkpoint is that of step %d, and %d epochs end there or before; raise "
+            "runner_config.epochs to train on",
+            *(runner.initial_step, runner.epochs),
+        )
 
 
 def _write_in_force(config: Config) -> Path:

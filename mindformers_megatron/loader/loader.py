@@ -159,11 +159,14 @@ class BlendedMegatronDataLoader(GeneratorDataset):  # type: ignore[misc]
             return self.consumed_samples
         if init_step not in self.cursor.looked_up:
             self.cursor.looked_up.add(init_step)
-            saved = resume.find_state(init_step, global_batch_size)
-            if saved is not None:
-                self.cursor.history = read_history(saved.path)
-                now = Stretch(saved.state.consumed_samples, init_step, global_batch_size, self.shard.ranks)
-                self._go_on(saved.state, differences(self.cursor.history, now))
+            found = resume.find_state(init_step, global_batch_size)
+            if found is not None:
+                state = found.saved.state
+                self.cursor.history = read_history(found.saved.path)
+                sample = state.consumed_samples + found.missing
+                now = Stretch(sample, init_step, global_batch_size, self.shard.ranks)
+                self._go_on(state, differences(self.cursor.history, now))
+                self.consumed_samples = sample
                 logger.info("data goes on at sample %d, step %d", self.consumed_samples, init_step)
                 return self.consumed_samples
             logger.info(

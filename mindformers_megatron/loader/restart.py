@@ -24,6 +24,8 @@ def settle_resume(config: dict[str, Any]) -> None:
     asked = checkpoint.get("load_path") or config.get("load_checkpoint")
     if config.get("resume_training") is not True or not asked:
         return
+    if checkpoint and not config.get("use_legacy_format", True):
+        _mend_tracker(checkpoint, Path(asked))
     own = Path(checkpoint.get("save_path") or Path(config.get("output_dir") or "./output") / "checkpoint")
     if Path(asked).resolve() != own.resolve() or _has_checkpoint(own):
         return
@@ -32,6 +34,19 @@ def settle_resume(config: dict[str, Any]) -> None:
     config["load_checkpoint"] = ""
     if checkpoint:
         checkpoint["load_path"] = ""
+
+
+def _mend_tracker(checkpoint: dict[str, Any], asked: Path) -> None:
+    """Names the newest whole checkpoint, where a process was killed while MindFormers wrote which one that is."""
+    tracker = asked / TRACKER
+    if not tracker.is_file() or tracker.read_text(encoding="utf-8", errors="replace").strip().isdigit():
+        return
+    # MindFormers writes the tracker, not at once, when all else of a checkpoint is there.
+    whole = [folder for folder in asked.glob("iteration_*") if (folder / "common.json").is_file()]
+    newest = max(whole, default=None)
+    if newest is not None:
+        logger.warning("%s was cut short; the newest checkpoint there is %s", tracker, newest.name)
+        checkpoint["load_path"] = str(newest)
 
 
 def _has_checkpoint(folder: Path) -> bool:

@@ -8,12 +8,12 @@ from mindformers.core.context.build_context import Context
 from mindformers.tools.utils import get_real_rank
 
 from mindformers_megatron.loader import checkpoints
-from mindformers_megatron.loader.checkpoints import SavedState
+from mindformers_megatron.loader.checkpoints import FoundState
 
 logger = logging.getLogger(__name__)
 
 
-def find_state(init_step: int, global_batch_size: int) -> SavedState | None:
+def find_state(init_step: int, global_batch_size: int) -> FoundState | None:
     """The data state of the checkpoint from which MindFormers, in this process, resumes at ``init_step`` > 0.
 
     Args:
@@ -32,12 +32,15 @@ def find_state(init_step: int, global_batch_size: int) -> SavedState | None:
         return None
     named = config.get("resume_training")
     name = named if isinstance(named, str) else None
-    saved = checkpoints.find(Path(load_path), get_real_rank(), name, init_step, global_batch_size)
-    if saved is None:
-        logger.warning("no data state beside the checkpoint of step %d in %s", init_step, load_path)
+    found = checkpoints.find(Path(load_path), get_real_rank(), name, init_step, global_batch_size)
+    if found is None:
+        logger.warning(
+            "no data state beside the checkpoint of step %d in %s: the data go on behind as many steps of %d samples",
+            *(init_step, load_path, global_batch_size),
+        )
         return None
-    logger.info("data state found: %s", saved.path)
-    return saved
+    logger.info("data state found: %s", found.saved.path)
+    return found
 
 
 def running_config() -> dict[str, Any]:

@@ -25,13 +25,14 @@ def spread(checkpoints: Path, ranks: int, into: Path) -> Path:
         into: Where to make the folders, below one for each ``checkpoints``.
 
     Returns:
-        Where they are; or ``checkpoints`` itself, if it has a folder for every rank, or is no such folder.
+        Where they are; or ``checkpoints`` itself, if every rank has a folder there that is as new as rank 0's, or if it
+        is no such folder. Ranks may lag behind rank 0: fewer of them have gone on since, or were killed a little later.
 
     Raises:
         DataError: For a damaged ``meta.json``.
     """
-    present = [(checkpoints / f"rank_{rank}").is_dir() for rank in range(ranks)]
-    if all(present) or not present[0]:
+    newest = [_newest(checkpoints / f"rank_{rank}") for rank in range(ranks)]
+    if newest[0] is None or all(other is not None and other >= newest[0] for other in newest[1:]):
         return checkpoints
     source = (checkpoints / "rank_0").absolute()
     into = into / hashlib.sha256(str(source).encode()).hexdigest()[:8]
@@ -49,6 +50,17 @@ def spread(checkpoints: Path, ranks: int, into: Path) -> Path:
             elif not link.exists():
                 _link(file, link)
     return into
+
+
+def _newest(folder: Path) -> tuple[int, int] | None:
+    """Epoch and step of the last checkpoint in a rank's folder; (0, 0) if its record is of no use; None: no folder."""
+    if not folder.is_dir():
+        return None
+    try:
+        meta = json.loads((folder / META).read_bytes())
+        return int(meta["last_epoch"]), int(meta["last_step"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0, 0
 
 
 def _link(file: Path, link: Path) -> None:

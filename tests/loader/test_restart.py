@@ -41,6 +41,20 @@ def test_the_settings_of_the_new_layout_are_understood(tmp_path):
     assert config["checkpoint"] == {"save_path": saved, "load_path": ""}
 
 
+def test_a_tracker_that_was_cut_short_is_read_as_the_newest_whole_checkpoint(tmp_path, caplog):
+    for step, files in ((3, ["common.json"]), (6, ["common.json"]), (9, [])):
+        folder = tmp_path / f"iteration_{step:08d}"
+        folder.mkdir()
+        for name in files:
+            (folder / name).touch()
+    (tmp_path / "latest_checkpointed_iteration.txt").touch()
+    config = {"use_legacy_format": False, "resume_training": True, "checkpoint": {"load_path": str(tmp_path)}}
+    assert settled(config)["checkpoint"]["load_path"] == str(tmp_path / "iteration_00000006")
+    assert "was cut short" in caplog.text
+    (tmp_path / "latest_checkpointed_iteration.txt").write_text("3")
+    assert settled(config) == config
+
+
 @pytest.mark.parametrize("name", ["latest_checkpointed_iteration.txt", "rank_0/a-1_5.ckpt", "rank_0/a-1_5.safetensors"])
 def test_a_run_with_a_checkpoint_resumes(tmp_path, name):
     (tmp_path / "checkpoint" / name).parent.mkdir(parents=True)

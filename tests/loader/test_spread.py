@@ -9,6 +9,10 @@ from mindformers_megatron.errors import DataError
 pytestmark = pytest.mark.train
 
 
+def meta_of(step):
+    return json.dumps({"last_epoch": 1, "last_step": step, "last_ckpt_file": f"llama_rank_0-1_{step}.ckpt"})
+
+
 def spread(*args):
     from mindformers_megatron.loader.spread import spread
 
@@ -22,7 +26,7 @@ def checkpoint(tmp_path):
     for step in (5, 10):
         (folder / f"llama_rank_0-1_{step}.ckpt").write_text(f"step {step}")
         (folder / f"llama_rank_0-1_{step}.data_state.json").write_text(f"state {step}")
-    (folder / "meta.json").write_text(json.dumps({"last_epoch": 1, "last_ckpt_file": "llama_rank_0-1_10.ckpt"}))
+    (folder / "meta.json").write_text(meta_of(10))
     return folder.parent
 
 
@@ -54,6 +58,15 @@ def test_what_has_a_folder_for_every_rank_or_none_is_left_alone(checkpoint, tmp_
     assert spread(checkpoint, 1, tmp_path / "links") == checkpoint
     assert spread(tmp_path, 2, tmp_path / "links") == tmp_path
     assert not (tmp_path / "links").exists()
+
+
+def test_ranks_that_lag_behind_rank_0_go_on_from_its_checkpoint_too(checkpoint, tmp_path):
+    for step, spreads in ((10, False), (5, True)):
+        (checkpoint / "rank_1").mkdir(exist_ok=True)
+        (checkpoint / "rank_1" / "meta.json").write_text(meta_of(step))
+        folder = spread(checkpoint, 2, tmp_path / "links")
+        assert (folder != checkpoint) is spreads
+    assert (folder / "rank_1" / "llama_rank_1-1_10.ckpt").read_text() == "step 10"
 
 
 def test_a_damaged_record_is_named(checkpoint, tmp_path):

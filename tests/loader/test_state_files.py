@@ -38,14 +38,51 @@ def legacy(tmp_path, plan):
 
 
 def found(folder, step, rank=0, name=None, global_batch_size=4):
-    saved = checkpoints().find(folder, rank, name, step, global_batch_size)
-    return saved and saved.state.consumed_samples
+    state = checkpoints().find(folder, rank, name, step, global_batch_size)
+    return state and state.saved.state.consumed_samples + state.missing
 
 
 def test_the_state_of_the_step_that_is_resumed_is_found_among_its_neighbours(legacy):
     folder = legacy(5, 10, 15)
     assert [found(folder, step) for step in (5, 10, 15)] == [20, 40, 60]
-    assert found(folder, 12) is None
+
+
+def test_where_a_process_was_killed_before_the_state_the_one_before_and_the_steps_between_tell(legacy, plan, caplog):
+    folder = legacy(5, 10)
+    assert found(folder, 12) == 48
+    assert "that of step 10, and the 8 samples between" in caplog.text
+    assert found(folder, 3) is None
+    # A batch that has grown since step 10, and two steps of it.
+    assert found(folder, 7, global_batch_size=8) == 40 + 2 * 8
+    # The state of a run whose steps were not always this large counts, not the product.
+    checkpoint = folder / "rank_0" / "llama_rank_0-1_20.ckpt"
+    checkpoint.touch()
+    checkpoints().save(checkpoint, plan.state(1000), 20, 4)
+    assert found(folder, 22) == 1008
+
+
+def test_in_the_new_layout_too(tmp_path, plan):
+    for step in (5, 10, 15):
+        (tmp_path / f"iteration_{step:08d}").mkdir()
+    for step in (5, 10):
+        checkpoints().save(tmp_path / f"iteration_{step:08d}", plan.state(step * 4), step, 4)
+    (tmp_path / "latest_checkpointed_iteration.txt").write_text("15")
+    assert found(tmp_path, 15) == found(tmp_path / "iteration_00000015", 15) == 60
+
+
+def test_a_checkpoint_that_is_named_itself_has_its_own_state(legacy):
+    folder = legacy(5, 10)
+    assert found(folder / "rank_0" / "llama_rank_0-1_5.ckpt", 5) == 20
+
+
+def test_a_prefix_may_hold_dots(legacy):
+    folder = legacy(5, prefix="llama-3.1")
+    assert found(folder, 5, name="llama-3.1_rank_0-1_5") == found(folder, 5, name="llama-3.1_rank_0-1_5.ckpt") == 20
+
+
+def test_a_state_may_be_there_before_the_folder_of_its_checkpoint(tmp_path, plan):
+    path = checkpoints().save(tmp_path / "iteration_00000005", plan.state(20), 5, 4)
+    assert path == tmp_path / "iteration_00000005" / "data_state.json"
 
 
 def test_a_rank_that_the_run_did_not_have_takes_the_state_of_rank_0(legacy):
@@ -56,7 +93,6 @@ def test_other_batch_sizes_are_scaled_as_mindformers_scales_steps(legacy):
     folder = legacy(10)
     assert found(folder, 5, global_batch_size=8) == 40
     assert found(folder, 13, global_batch_size=3) == 40
-    assert found(folder, 10, global_batch_size=8) is None
 
 
 def test_a_named_checkpoint_wins_over_a_newer_one_of_the_same_step(legacy, plan):

@@ -169,6 +169,14 @@ def test_two_ranks_then_one_then_two_again_see_the_samples_of_one(folder, option
     }
 
 
+def test_a_run_that_has_come_to_its_end_has_nothing_left_to_do(folder, options, undisturbed):
+    run = Run(folder / "again", options, **resumed(undisturbed)).train()
+    assert run.ended == 0, run.console
+    assert "nothing left to do: the checkpoint is that of step 16, and 2 epochs end there" in run.console
+    assert "Traceback" not in run.console
+    assert not (run.folder / "steps.jsonl").exists()
+
+
 def test_a_batch_of_another_size_goes_on_with_the_next_sample(folder, options, undisturbed, killed):
     run = Run(folder / "larger batch", options, **resumed(killed), runner_config={"batch_size": 5}).train()
     assert run.ended == 0, run.console
