@@ -27,6 +27,7 @@ _NOTHING = 255
 # One selector for all: the tree is searched once.
 _SILENT = ",".join(sorted(SILENT))
 _PAD = b" " * 16
+_PADDED = 4
 _LOWER = np.uint64(0x2020202020202020)
 _LETTERS = np.uint64(0x4040404040404040)
 _ONE, _SIX, _SHIFT = np.uint64(1), np.uint64(6), np.uint64(54)
@@ -44,7 +45,7 @@ def text_of_page(html: str) -> str:
     if body is None:
         return ""
     body.strip_tags([_SILENT], recursive=True)
-    return _unmark(body.text().encode()).decode().strip("\n ")
+    return _unmark(body.text().encode()).decode()[1:].strip("\n").rstrip()
 
 
 def _mark(html: bytes) -> bytes:
@@ -65,7 +66,7 @@ def _mark(html: bytes) -> bytes:
 
 def _unmark(text: bytes) -> bytes:
     """Replaces each run of marks and spaces by what the strongest of them stands for, or by one space."""
-    codes = np.frombuffer(_PAD[:4] + text, np.uint8).copy()
+    codes = np.frombuffer(_PAD[:_PADDED] + text, np.uint8).copy()
     feeds = np.flatnonzero(codes == _FF)
     tabs = np.zeros(feeds.size, np.intp)
     counting = np.ones(feeds.size, np.bool_)
@@ -73,7 +74,11 @@ def _unmark(text: bytes) -> bytes:
         counting &= codes[feeds - back] == _TAB
         tabs += counting
     space = codes == _SPACE
-    for start, end in _ranges(codes.size, feeds[tabs == _OPEN], feeds[tabs == _CLOSE]):
+    opens, closes = feeds[tabs == _OPEN], feeds[tabs == _CLOSE]
+    # The parser drops white space before the first element, and a mark with it.
+    if closes.size and (not opens.size or closes[0] < opens[0]):
+        opens = np.append(_PADDED - 1, opens)
+    for start, end in _ranges(codes.size, opens, closes):
         space[start:end] = False
     for back in range(5):
         space[feeds[tabs >= back] - back] = True

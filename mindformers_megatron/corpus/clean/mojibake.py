@@ -16,15 +16,17 @@ _BYTES_80_BF = bytes(range(0x80, 0xC0))
 _LATIN_TAIL = re.escape(_BYTES_80_BF.decode("cp1252", "ignore") + _BYTES_80_BF.decode("latin-1"))
 _CYRILLIC_TAIL = re.escape("".join(set(_BYTES_80_BF.decode("cp1251", "ignore")) - set("Ёё")))
 _SUSPECTS = (re.compile(f"[\xc2-\xf4][{_LATIN_TAIL}]"), re.compile(f"[РС][{_CYRILLIC_TAIL}]"))
-# UTF-8 read as GBK: the signs that full-width punctuation begins with then, hardly used in any real text.
-_SUSPECT_GBK = re.compile("[锛銆鈥]")
+# UTF-8 read as GBK: what the first two bytes of full-width punctuation and of frequent characters are then. Hardly any of
+# it is used in real text; and real text is no UTF-8 when it is written in GBK.
+_GBK_SIGNALS = "锛銆鈥紝鐨鏄鎴澶鍦鏈瀛杩涓浜鍥绗"
+_SUSPECT_GBK = re.compile(f"[{_GBK_SIGNALS}]")
 _WIDE_RUN = re.compile("[^\0-\x7f]{2,}")
 # GBK read as Latin-1: pairs of the bytes that its common characters consist of.
 _LATIN_RUN = re.compile("(?:[\xa1-\xf7][\xa1-\xfe]){4,}")
 # A search for sets in a row is many times as fast as one for a repeated group.
 _EIGHT_LATIN = re.compile("[\xa1-\xf7][\xa1-\xfe]" * 4)
 # Without any of these there is nothing to mend; most texts have none.
-_SIGNALS = re.compile("[\xc2-\xf4РС锛銆鈥]")
+_SIGNALS = re.compile(f"[\xc2-\xf4РС{_GBK_SIGNALS}]")
 _LATIN_LETTER = re.compile("[\xa1-\xfe]")
 # One in four characters of running Chinese is one of these.
 _FREQUENT = frozenset(

@@ -52,7 +52,8 @@ class Rules:
                 _compiled(pattern)
         for rule in self.replace:
             try:
-                _compiled(rule.pattern).sub(rule.by, "")
+                # A template is looked at when something matches, so something has to.
+                _compiled(f"(?:{rule.pattern})|").sub(rule.by, "")
             except Exception as error:
                 raise ConfigError(f"replacement {rule.by!r} does not fit {rule.pattern!r}: {error}") from None
 

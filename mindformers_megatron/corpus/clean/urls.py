@@ -9,7 +9,7 @@ from mindformers_megatron.corpus.steps import rewrite
 from mindformers_megatron.corpus.tally import Tally
 
 # What goes on in a URL is ASCII (RFC 3986): behind one, Chinese goes on without a space.
-URL = re.compile(r"\b(?:https?|ftp)://[!-;=?-~]+|\bwww\.[a-z0-9-]+\.[!-;=?-~]+", re.I)
+URL = re.compile(r"(?<![A-Za-z0-9])(?:(?:https?|ftp)://[!-;=?-~]+|www\.[a-z0-9-]+\.[!-;=?-~]+)", re.I)
 _TRAILING = ".,;:!?'\"*_"
 _EMPTY = re.compile(r"[ ]?(?:\([ ]*\)|\[[ ]*\]|<[ ]*>|（[ ]*）|【[ ]*】)")
 
