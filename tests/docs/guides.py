@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 ENGLISH = [
     ROOT / "README.md",
-    *(ROOT / "docs" / f"{name}.md" for name in ("prepare", "train", "resume", "troubleshoot")),
+    *(ROOT / "docs" / f"{name}.md" for name in ("prepare", "tokenizer", "train", "resume", "troubleshoot")),
 ]
 
 # A comment before a fence keeps the block from being run, and says why.

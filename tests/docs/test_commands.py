@@ -54,6 +54,13 @@ def test_preparing_corpora(workplace: Path) -> None:
     assert "bad lines skipped" in printed
 
 
+def test_training_and_comparing_tokenizers(workplace: Path) -> None:
+    pytest.importorskip("sentencepiece")
+    printed = follow(DOCS / "tokenizer.md", workplace)
+    assert "tokenizers/spm-lossless @ 1000: 2,048,000 parameters of embedding" in printed
+    assert (workplace / "data" / "own_text_document.idx").is_file()
+
+
 @pytest.mark.train
 def test_the_whole_way_in_the_readme(workplace: Path) -> None:
     printed = follow(ROOT / "README.md", workplace)
