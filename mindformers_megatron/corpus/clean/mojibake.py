@@ -16,8 +16,8 @@ _BYTES_80_BF = bytes(range(0x80, 0xC0))
 _LATIN_TAIL = re.escape(_BYTES_80_BF.decode("cp1252", "ignore") + _BYTES_80_BF.decode("latin-1"))
 _CYRILLIC_TAIL = re.escape("".join(set(_BYTES_80_BF.decode("cp1251", "ignore")) - set("Ёё")))
 _SUSPECTS = (re.compile(f"[\xc2-\xf4][{_LATIN_TAIL}]"), re.compile(f"[РС][{_CYRILLIC_TAIL}]"))
-# UTF-8 read as GBK: what the first two bytes of full-width punctuation and of frequent characters are then. Hardly any of
-# it is used in real text; and real text is no UTF-8 when it is written in GBK.
+# UTF-8 read as GBK: what the first two bytes of full-width punctuation and of frequent characters are then. Hardly any
+# of it is used in real text; and real text is no UTF-8 when it is written in GBK.
 _GBK_SIGNALS = "锛銆鈥紝鐨鏄鎴澶鍦鏈瀛杩涓浜鍥绗"
 _SUSPECT_GBK = re.compile(f"[{_GBK_SIGNALS}]")
 _WIDE_RUN = re.compile("[^\0-\x7f]{2,}")

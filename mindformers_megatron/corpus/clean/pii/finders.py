@@ -27,7 +27,8 @@ _CHINESE = re.compile(
 )
 # In other countries: digits in groups, as people write them; without groups any number could be one.
 _GROUPED = re.compile(
-    r"(?<![0-9A-Za-z_.+-])(?!(?:19|20)[0-9]{2}([./-])[0-9]{1,2}\1[0-9]{1,2})\(?[0-9]{2,5}\)?(?:[ .-][0-9]{2,5}){1,4}(?![0-9A-Za-z_]|[.-][0-9])"
+    r"(?<![0-9A-Za-z_.+-])(?!(?:19|20)[0-9]{2}([./-])[0-9]{1,2}\1[0-9]{1,2})"  # no date
+    r"\(?[0-9]{2,5}\)?(?:[ .-][0-9]{2,5}){1,4}(?![0-9A-Za-z_]|[.-][0-9])"
 )
 _IPV4 = re.compile(r"(?<![0-9A-Za-z_.-])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9A-Za-z_-]|\.[0-9])")
 _IPV6 = re.compile(
