@@ -61,7 +61,7 @@ def wait_for_file(path: Path, notify: Notify) -> Callable[[int], tuple[int, str]
         import ray
 
         node = ray.get_runtime_context().get_node_id()
-        (path / f"begun-{number}-{node}").touch()
+        (path / f"begun-{number}-{node}-{os.getpid()}").touch()
         while not (path / "go").exists():
             os.sched_yield()
         return number, node

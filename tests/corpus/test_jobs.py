@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from execution.tasks import record
 
+from mindformers_megatron.corpus.jobs import Job, begin, finished, run_jobs
 from mindformers_megatron.execution.engines import LocalEngine
-from mindformers_megatron.execution.jobs import Job, begin, finished, run_jobs
 
 
 def jobs(folder: Path, numbers: range, version: str = "1") -> list[Job[int]]:

@@ -1,0 +1,79 @@
+"""Where things are in the folder that a recipe fills."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFolder:
+    """The folder.
+
+    Attributes:
+        root: the folder itself.
+    """
+
+    root: Path
+
+    @property
+    def corpora(self) -> Path:
+        """The pairs."""
+        return self.root / "corpora"
+
+    @property
+    def tokenizer(self) -> Path:
+        """The tokenizer, if one is trained."""
+        return self.root / "tokenizer"
+
+    @property
+    def training(self) -> Path:
+        """The training YAML."""
+        return self.root / "train.yaml"
+
+    @property
+    def statistics(self) -> Path:
+        """What happened, for programs."""
+        return self.root / "data_stats.json"
+
+    @property
+    def report(self) -> Path:
+        """The same, for people."""
+        return self.root / "stats_report.txt"
+
+    @property
+    def rejects(self) -> Path:
+        """The records that cannot be read."""
+        return self.root / "rejected.jsonl"
+
+    @property
+    def work(self) -> Path:
+        """What stages leave for each other. Without it everything is done anew."""
+        return self.root / "work"
+
+    @property
+    def spill(self) -> Path:
+        """What does not fit in memory, while it does not."""
+        return self.work / "spill"
+
+    def table(self, name: str) -> Path:
+        """Where each document dropped by a global step is listed."""
+        return self.root / f"{name}.parquet"
+
+    def kept(self, stage: str) -> Path:
+        """The documents that a stage passes on, in shards."""
+        return self.work / stage / "kept"
+
+    def gathered(self, stage: str) -> Path:
+        """What each shard gives to the global step that a stage begins with."""
+        return self.work / stage / "gathered"
+
+    def found(self, stage: str) -> Path:
+        """What that step has found."""
+        return self.work / stage / "found"
+
+    def tokens(self) -> Path:
+        """The pairs of shards."""
+        return self.work / "tokenize" / "shards"
+
+    def joined(self) -> Path:
+        """The markers of pairs that are complete."""
+        return self.work / "tokenize" / "joined"

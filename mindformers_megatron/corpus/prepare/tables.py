@@ -1,0 +1,112 @@
+"""What global steps found, with the documents called by their names: tables for people to look things up in."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mindformers_megatron.corpus.dedup.duplicates import WHOLE, read_duplicates
+from mindformers_megatron.corpus.prepare.contamination import SPANS
+from mindformers_megatron.corpus.prepare.exact import TABLE
+from mindformers_megatron.corpus.prepare.exchange import Shard
+from mindformers_megatron.corpus.shards import read_columns
+from mindformers_megatron.format.atomic import open_atomically
+
+I64 = npt.NDArray[np.int64]
+
+_COLUMNS = ("id", "source", "file", "line")
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Documents by number.
+
+    Attributes:
+        numbers: int64[N], ascending.
+        rows: a table of ``id``, ``source``, ``file`` and ``line``, one row each.
+    """
+
+    numbers: I64
+    rows: Any
+
+    def of(self, numbers: I64, prefix: str = "") -> dict[str, Any]:
+        """Columns for documents in the order asked; every one must be among those named."""
+        taken = self.rows.take(np.searchsorted(self.numbers, numbers))
+        return {prefix + name: taken.column(name).combine_chunks() for name in _COLUMNS}
+
+
+def name_documents(shards: Sequence[Shard], numbers: I64) -> Names:
+    """Looks up documents; only columns without text are read, of shards that have any of them.
+
+    Args:
+        shards: of the stage that the numbers are of.
+        numbers: int64, in any order.
+    """
+    wanted = np.unique(numbers)
+    tables = []
+    for shard in shards:
+        low, high = np.searchsorted(wanted, (shard.first, shard.first + shard.documents))
+        if low == high:
+            continue
+        begin = shard.first
+        for table in read_columns(shard.path, _COLUMNS):
+            end = begin + table.num_rows
+            first, last = np.searchsorted(wanted, (begin, end))
+            if first < last:
+                tables.append(table.take(wanted[first:last] - begin))
+            begin = end
+    schema = pa.schema([("id", pa.string()), ("source", pa.string()), ("file", pa.string()), ("line", pa.int64())])
+    rows = pa.concat_tables([table.cast(schema) for table in tables]) if tables else schema.empty_table()
+    return Names(wanted, rows)
+
+
+def write_duplicate_table(found: Path, shards: Sequence[Shard], path: Path) -> None:
+    """Writes what was dropped as a duplicate, and what is kept instead.
+
+    Columns: ``id``, ``source``, ``file``, ``line`` of the document, ``part`` (its line or paragraph, from 0; null: the
+    whole), ``similarity``, and ``kept_id``, ``kept_source``, ``kept_file``, ``kept_line``.
+
+    Args:
+        found: what the step has found.
+        shards: the documents that it looked at.
+        path: of the table.
+    """
+    duplicates = read_duplicates(found / TABLE)
+    names = name_documents(shards, np.concatenate((duplicates.documents, duplicates.kept)))
+    columns = {
+        **names.of(duplicates.documents),
+        "part": pa.array(duplicates.parts, mask=duplicates.parts == WHOLE),
+        "similarity": pa.array(duplicates.similarity),
+        **names.of(duplicates.kept, "kept_"),
+    }
+    _write(path, columns)
+
+
+def write_contamination_table(found: Path, shards: Sequence[Shard], path: Path) -> None:
+    """Writes where evaluation items stand in documents.
+
+    Columns: ``id``, ``source``, ``file``, ``line`` of the document, ``start`` and ``end`` (characters of its text as it
+    came to the step), ``set`` and ``item``.
+
+    Args:
+        found: what the step has found.
+        shards: the documents that it looked at.
+        path: of the table.
+    """
+    spans = pq.read_table(found / SPANS)
+    numbers = spans.column("document").to_numpy()
+    columns = {
+        **name_documents(shards, numbers).of(numbers),
+        **{name: spans.column(name).combine_chunks() for name in ("start", "end", "set", "item")},
+    }
+    _write(path, columns)
+
+
+def _write(path: Path, columns: dict[str, Any]) -> None:
+    with open_atomically(path) as file:
+        pq.write_table(pa.table(columns), file, compression="zstd")
