@@ -21,6 +21,7 @@ class Bound:
         least: the smallest value that passes.
         most: the largest value that passes.
         among: the documents it is for, bool[D]; None: all.
+        strict: whether what is just at a limit does not pass.
     """
 
     reason: str
@@ -28,6 +29,7 @@ class Bound:
     least: float = -math.inf
     most: float = math.inf
     among: NDArray[np.bool_] | None = None
+    strict: bool = False
 
 
 def judge(bounds: Iterable[Bound], count: int) -> list[Drop | None]:
@@ -39,7 +41,11 @@ def judge(bounds: Iterable[Bound], count: int) -> list[Drop | None]:
     """
     drops: list[Drop | None] = [None] * count
     for bound in bounds:
-        broken = (bound.values < bound.least) | (bound.values > bound.most)
+        values = bound.values
+        if bound.strict:
+            broken = (values <= bound.least) | (values >= bound.most)
+        else:
+            broken = (values < bound.least) | (values > bound.most)
         if bound.among is not None:
             broken &= bound.among
         for place in np.flatnonzero(broken):
@@ -54,5 +60,8 @@ def first_of(*several: Sequence[Drop | None]) -> list[Drop | None]:
 
 
 def _detail(bound: Bound, value: Any) -> str:
-    limit = f"at least {bound.least:,g}" if value < bound.least else f"at most {bound.most:,g}"
+    if value <= bound.least:
+        limit = f"{'more than' if bound.strict else 'at least'} {bound.least:,g}"
+    else:
+        limit = f"{'less than' if bound.strict else 'at most'} {bound.most:,g}"
     return f"{value:,.3g} where {limit} is asked" if isinstance(value, float) else f"{value:,} where {limit} is asked"

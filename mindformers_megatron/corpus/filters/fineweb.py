@@ -5,7 +5,6 @@ numbers are the paper's. For scripts without spaces the length of a short line i
 more.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -44,19 +43,10 @@ class FineWeb:
 
     def _bounds(self, batch: Batch) -> Iterator[Bound]:
         unspaced = batch.of(signs.are_cjk)
-        # The paper drops at the threshold, a bound passes there.
         ending = batch.of(lines.ending_shares)
-        yield Bound("too few lines end a sentence", ending, least=_above(self.min_ending_lines))
+        yield Bound("too few lines end a sentence", ending, least=self.min_ending_lines, strict=True)
         repeated = batch.of(lines.repeated_lines)[:, 1]
-        yield Bound("repeated lines, by characters", repeated, most=_below(self.max_repeated_line_characters))
+        yield Bound("repeated lines, by characters", repeated, most=self.max_repeated_line_characters, strict=True)
         for short, among in ((self.short_line, ~unspaced), (self.short_line_unspaced, unspaced)):
             shares = batch.of(lines.short_shares(short - 1))
-            yield Bound("too many short lines", shares, most=_below(self.max_short_lines), among=among)
-
-
-def _above(value: float) -> float:
-    return math.nextafter(value, math.inf)
-
-
-def _below(value: float) -> float:
-    return math.nextafter(value, -math.inf)
+            yield Bound("too many short lines", shares, most=self.max_short_lines, among=among, strict=True)

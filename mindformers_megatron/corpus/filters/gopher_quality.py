@@ -24,7 +24,7 @@ _CHINESE_AND_JAPANESE = tuple("的了是在和有不这這我也就" + "のに�
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnspacedQuality:
-    """The rules for documents whose letters are mostly of a script without spaces: characters are their words.
+    """The rules for documents most words of which are characters of a script without spaces.
 
     Attributes:
         min_words: characters and words, at least.
@@ -91,7 +91,7 @@ class GopherQuality:
         unspaced = batch.of(signs.are_cjk)
         spaced = ~unspaced
         words = batch.of(texts.word_counts)
-        mean = batch.of(texts.mean_word_lengths)
+        mean = batch.of(signs.mean_word_lengths)
         symbols = texts.ratio(batch.of(signs.hashes_and_ellipses), words)
         bullets, ellipses = batch.of(lines.bullet_shares), batch.of(lines.ellipsis_shares)
         if spaced.any():

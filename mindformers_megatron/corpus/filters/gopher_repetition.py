@@ -25,7 +25,7 @@ _LONGEST = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnspacedRepetition:
-    """The n-gram rules for documents whose letters are mostly of a script without spaces.
+    """The n-gram rules for documents most words of which are characters of a script without spaces.
 
     Attributes:
         top_ngrams: by n, the share of characters that the most frequent n-gram may take.

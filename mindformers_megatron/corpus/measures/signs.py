@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindformers_megatron.corpus.characters import SIGN, kinds
-from mindformers_megatron.corpus.measures.texts import MeasuredTexts, ratio
+from mindformers_megatron.corpus.measures.texts import MeasuredTexts, ratio, word_counts, word_lengths
 from mindformers_megatron.corpus.words import I64
 
 LETTER, DIGIT, BLANK, CJK, MARK, ENDING, STOP, BULLET = (np.uint8(1 << bit) for bit in range(8))
@@ -71,14 +71,21 @@ def visible(texts: MeasuredTexts) -> I64:
     return np.diff(texts.bounds) - with_flag(texts, BLANK)
 
 
-def cjk_shares(texts: MeasuredTexts) -> NDArray[np.float64]:
-    """Characters of scripts without spaces, among the letters of each text, float64[D]."""
-    return ratio(with_flag(texts, CJK), texts.of(letters))
+def cjk(texts: MeasuredTexts) -> I64:
+    """Characters of scripts without spaces in each text, int64[D]."""
+    return with_flag(texts, CJK)
 
 
 def are_cjk(texts: MeasuredTexts) -> NDArray[np.bool_]:
-    """Which texts are written without spaces between words, bool[D]: most of their letters are of such a script."""
-    return texts.of(cjk_shares) > 0.5
+    """Which texts are written without spaces between words, bool[D]: most of their words are such characters."""
+    return 2 * texts.of(cjk) > texts.of(word_counts)
+
+
+def mean_word_lengths(texts: MeasuredTexts) -> NDArray[np.float64]:
+    """Characters in a word of each text, float64[D], without those words that are one character of such a script."""
+    found, single = texts.words, texts.of(cjk)
+    characters = texts.sums(texts.of(word_lengths), found.offsets) - single
+    return ratio(characters, texts.of(word_counts) - single)
 
 
 def hashes_and_ellipses(texts: MeasuredTexts) -> I64:

@@ -81,11 +81,6 @@ def word_lengths(texts: MeasuredTexts) -> I64:
     return texts.words.ends - texts.words.starts
 
 
-def mean_word_lengths(texts: MeasuredTexts) -> NDArray[np.float64]:
-    """Characters in a word of each text, float64[D]."""
-    return ratio(texts.sums(texts.of(word_lengths), texts.words.offsets), texts.of(word_counts))
-
-
 @functools.lru_cache(maxsize=64)
 def hashes_of(words: tuple[str, ...]) -> NDArray[np.uint64]:
     """The hashes of some words, uint64[n]; a word of several is each of them."""

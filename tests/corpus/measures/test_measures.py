@@ -122,8 +122,16 @@ def test_sentences_end_at_points_with_a_blank_behind_and_at_chinese_ones_anywher
 
 
 def test_scripts_without_spaces_are_told() -> None:
-    batch = ["中文，还有 English", "日本語です", "한국어 문장", "English 中", "", "12345"]
-    assert MeasuredTexts(batch).of(signs.are_cjk).tolist() == [False, True, False, False, False, False]
+    batch = [
+        "中文 and more words in English",
+        "中文，还有 English",
+        "日本語です",
+        "한국어 문장",
+        "English 中",
+        "",
+        "12345",
+    ]
+    assert MeasuredTexts(batch).of(signs.are_cjk).tolist() == [False, True, True, False, False, False, False]
 
 
 @given(st.lists(st.integers(0, 20), max_size=200))

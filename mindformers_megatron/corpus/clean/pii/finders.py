@@ -34,9 +34,10 @@ _IPV4 = re.compile(r"(?<![0-9A-Za-z_.-])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9A-Za
 _IPV6 = re.compile(
     r"(?<![0-9A-Za-z_:.])[23][0-9A-Fa-f]{3}:(?:[0-9A-Fa-f]{0,4}:){1,6}[0-9A-Fa-f]{0,4}(?![0-9A-Za-z_:.])"
 )
-# The four numbers of a release look like an address.
+# The four numbers of a release or a section look like an address. Those are small, which few addresses are throughout.
 _RELEASE = re.compile(r"(?:version|ver\.?|release|rev\.?|build|版本|第)[ :：]?$", re.I)
 _RELEASE_CHARACTERS = 12
+_SMALL = 40
 
 # Where it is worth looking: a few characters around an at sign, around seven digits near each other, around a group
 # of digits between dots or colons. The patterns begin with a sign, for that is what is found fast.
@@ -109,7 +110,8 @@ def _phones(text: str, digits: Sequence[Window], regions: tuple[str, ...]) -> It
 def _ips(text: str, digits: Sequence[Window], regions: tuple[str, ...]) -> Iterator[re.Match[str]]:
     for match in _matches(_IPV4, text, _windows(_DOTTED, text, _ADDRESS, _ADDRESS)):
         before = text[max(match.start() - _RELEASE_CHARACTERS, 0) : match.start()]
-        if is_public_ip(match[0]) and not _RELEASE.search(before):
+        small = all(int(number) < _SMALL for number in match[0].split("."))
+        if is_public_ip(match[0]) and not small and not _RELEASE.search(before):
             yield match
     for match in _matches(_IPV6, text, _windows(_COLONS, text, _ADDRESS, _ADDRESS)):
         if is_public_ip(match[0]):
