@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints the table of the mix, and warnings about corpora repeated many times or never reached."""
-    from dataclasses import asdict
+    from dataclasses import asdict, replace
 
     from mindformers_megatron.errors import ConfigError
     from mindformers_megatron.sampling.describe import describe
@@ -37,7 +37,8 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"{args.config}: {args.dataset}.data_loader names no loader of this package")
     if args.samples is not None and args.samples < 1:
         raise ConfigError(f"--samples is {args.samples}; expected a whole number ≥ 1")
-    plan = SamplePlan(loader_options(args.dataset, config[args.dataset]).plan)
+    # Groups of files change which rank opens what, not the mix.
+    plan = SamplePlan(replace(loader_options(args.dataset, config[args.dataset]).plan, shard_files=None))
     epochs = int((config.get("runner_config") or {}).get("epochs") or 1)
     samples = args.samples or plan.num_samples * epochs
     plan.check_epochs(samples)

@@ -15,6 +15,7 @@ from mindformers_megatron.loader.source import SampleSource
 from mindformers_megatron.loader.stand_in import StandInSource, needs_no_data
 from mindformers_megatron.loader.stream import Batch, Cursor, batches
 from mindformers_megatron.sampling.describe import describe, describe_changes
+from mindformers_megatron.sampling.grouped_plan import open_plan
 from mindformers_megatron.sampling.plan import SamplePlan
 from mindformers_megatron.sampling.resume import Change
 from mindformers_megatron.sampling.shards import steps_per_epoch
@@ -87,7 +88,7 @@ class BlendedMegatronDataLoader(GeneratorDataset):  # type: ignore[misc]
 
     @staticmethod
     def _open(options: LoaderOptions) -> SamplePlan:
-        return SamplePlan(options.plan)
+        return open_plan(options.plan, options.share)
 
     @property
     def plan(self) -> SamplePlan:
@@ -205,7 +206,7 @@ class MegatronIndexedDataset(BlendedMegatronDataLoader):
                 f"MegatronIndexedDataset reads one corpus, dataset_dir lists {len(options.plan.dataset_dir)}; "
                 "BlendedMegatronDataLoader blends several"
             )
-        return SamplePlan(options.plan)
+        return open_plan(options.plan, options.share)
 
 
 def _root_of(dataset: Any) -> tuple[Any, int | None]:

@@ -1,6 +1,7 @@
 """The corpora of a blend: opened, named, and checked."""
 
 import resource
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -72,8 +73,22 @@ def corpus_names(prefixes: Sequence[str], names: Sequence[str] | None = None) ->
     return chosen
 
 
-def open_corpus(prefix: str, name: str, split: Shares | None = None, part: Split = "train") -> Corpus:
-    """Opens a pair, or one part of a split of it by documents, and checks it in O(1).
+def open_corpus(
+    prefix: str,
+    name: str,
+    split: Shares | None = None,
+    part: Split = "train",
+    stretch: tuple[float, float] = (0, 1),
+) -> Corpus:
+    """Opens a pair, or a part of it by documents, and checks it in O(1).
+
+    Args:
+        prefix: Its prefix.
+        name: Its name in the run.
+        split: How its documents are split; None: not at all.
+        part: Which part of the split to open.
+        stretch: Which stretch of that to open, as (begin, end) of its tokens from 0 to 1; it begins and ends with the
+            first document behind either place, so that stretches side by side hold each document once.
 
     Raises:
         ConfigError: For a split that leaves no document for the part.
@@ -94,6 +109,13 @@ def open_corpus(prefix: str, name: str, split: Shares | None = None, part: Split
     documents = (0, dataset.num_documents)
     if split is not None:
         documents = split_range(split, part, dataset.num_documents, corpus=name)
+    if stretch != (0, 1):
+        documents = _cut(dataset, documents, stretch)
+        if documents[0] == documents[1]:
+            raise DataError(
+                f"{dataset.prefix}: no document begins in the stretch from {stretch[0]:.6g} to {stretch[1]:.6g} of "
+                f"{name}; let it be longer (with shard_files: fewer groups)"
+            )
     begin, end = (_first_token(dataset, document) for document in documents)
     if begin == end:
         raise DataError(f"{dataset.prefix}: the {part} part of the split, documents {documents}, holds no token")
@@ -115,6 +137,7 @@ def open_corpora(
     *,
     split: str | Sequence[float] | None = None,
     part: Split = "train",
+    stretches: Sequence[tuple[float, float]] | None = None,
 ) -> tuple[Corpus, ...]:
     """Opens all corpora of a blend, in order; see ``corpus_names`` and ``open_corpus``.
 
@@ -126,8 +149,8 @@ def open_corpora(
     prefixes = [prefix_of(path) for path in paths]
     _make_room(len(prefixes))
     shares = None if split is None else parse_split(split)
-    named = zip(prefixes, corpus_names(prefixes, names), strict=True)
-    corpora = tuple(open_corpus(prefix, name, shares, part) for prefix, name in named)
+    named = zip(prefixes, corpus_names(prefixes, names), stretches or [(0, 1)] * len(prefixes), strict=True)
+    corpora = tuple(open_corpus(prefix, name, shares, part, stretch) for prefix, name, stretch in named)
     known = [corpus for corpus in corpora if corpus.tokenizer is not None]
     for corpus in known[1:]:
         if corpus.tokenizer != known[0].tokenizer:
@@ -149,6 +172,19 @@ def _make_room(corpora: int) -> None:
                 "(ulimit -Hn), or merge corpora of one weight with tools/merge_datasets.py"
             )
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def _cut(dataset: IndexedDataset, documents: tuple[int, int], stretch: tuple[float, float]) -> tuple[int, int]:
+    begin, end = (_first_token(dataset, document) for document in documents)
+
+    def document_at(share: float) -> int:
+        if share == 1:
+            return documents[1]
+        token = begin + int(share * (end - begin))
+        place = bisect_left(range(*documents), token, key=lambda document: _first_token(dataset, document))
+        return documents[0] + place
+
+    return document_at(stretch[0]), document_at(stretch[1])
 
 
 def _first_token(dataset: IndexedDataset, document: int) -> int:

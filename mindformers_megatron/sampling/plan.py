@@ -61,7 +61,15 @@ class SamplePlan(Sequence[Columns]):
             ConfigError: For options that do not fit the corpora, or the state.
         """
         self.spec = spec
-        opened = open_corpora(spec.dataset_dir, spec.dataset_names, split=spec.split, part=spec.split_part)
+        if spec.shard_files is not None:
+            raise ConfigError("shard_files divides the plan among groups of ranks; only a training reads such a plan")
+        opened = open_corpora(
+            spec.dataset_dir,
+            spec.dataset_names,
+            split=spec.split,
+            part=spec.split_part,
+            stretches=spec.dataset_ranges,
+        )
         self.corpora: Mapping[str, Corpus] = {corpus.name: corpus for corpus in opened}
         self._orders: Mapping[str, Order]
         self._columns = spec.column_options(self._eod_id())
@@ -248,8 +256,8 @@ class SamplePlan(Sequence[Columns]):
         end = self.end
         if end is not None and samples > end:
             raise ConfigError(
-                f"the run takes {samples} samples, and Megatron's order has {end}: it ends with the num_samples that it "
-                "is built for (in MindFormers' YAML sizes); ask for as many as all epochs take"
+                f"the run takes {samples} samples, and Megatron's order has {end}: it ends with the num_samples that "
+                "it is built for (in MindFormers' YAML sizes); ask for as many as all epochs take"
             )
         check_epochs(self.spec.max_epochs, self.table(samples), samples)
 
@@ -305,6 +313,8 @@ class SamplePlan(Sequence[Columns]):
             }
         if spec.order == "stream":
             identity |= {"stride": spec.stride or spec.seq_length, "epoch_offsets": spec.epoch_offsets}
+        if spec.dataset_ranges is not None:
+            identity["dataset_ranges"] = [list(stretch) for stretch in spec.dataset_ranges]
         if spec.shuffle == "block":
             identity["shuffle_block_size"] = spec.shuffle_block_size
         return identity

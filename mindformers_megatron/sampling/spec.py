@@ -26,6 +26,10 @@ class PlanSpec:
         seq_length: L, inputs in a sample.
         dataset_weights: One for each corpus; None: in proportion to their tokens.
         dataset_names: Names for the corpora; None: from the paths.
+        dataset_ranges: For each corpus the stretch of it that is read, as ``[begin, end]`` of its tokens, 0 to 1, cut
+            between documents; None: all of it.
+        shard_files: Groups of ranks among which the files are divided, so that each opens its share; see
+            ``GroupedPlan``. None: every rank opens all.
         seed: Of everything drawn; a corpus's stream depends on (seed, its name).
         num_samples: Samples in one pass of a training framework over the plan, over all ranks; None: the corpora's
             tokens // seq_length. The stream itself has no end.
@@ -63,6 +67,8 @@ class PlanSpec:
     seq_length: int
     dataset_weights: tuple[float, ...] | None = None
     dataset_names: tuple[str, ...] | None = None
+    dataset_ranges: tuple[tuple[float, float], ...] | None = None
+    shard_files: int | None = None
     seed: int = 1234
     num_samples: int | None = None
     order: OrderName = "stream"
@@ -94,7 +100,7 @@ class PlanSpec:
     def __post_init__(self) -> None:
         for name in ("seq_length", "shuffle_block_size", "eod_pad_length"):
             _whole(name, getattr(self, name), least=1)
-        for name in ("num_samples", "stride", "repeat_after"):
+        for name in ("num_samples", "stride", "repeat_after", "shard_files"):
             if getattr(self, name) is not None:
                 _whole(name, getattr(self, name), least=1)
         for name in ("seed", "pad_id"):
@@ -129,6 +135,14 @@ class PlanSpec:
             check_weights(weights, names, f"weight_schedule from sample {begin}")
         if [begin for begin, _ in self.weight_schedule] != sorted({begin for begin, _ in self.weight_schedule}):
             raise ConfigError("weight_schedule: from_sample must ascend from entry to entry")
+        _check_ranges(self.dataset_ranges, names)
+        if self.shard_files is not None:
+            for name in ("dataset_weights", "num_samples"):
+                if getattr(self, name) is None:
+                    raise ConfigError(f"{name} is missing; with shard_files no rank opens all files to count tokens")
+            for name in _NOT_WITH_GROUPS:
+                if getattr(self, name) != _DEFAULTS[name]:
+                    raise ConfigError(f"{name} is {getattr(self, name)!r}, which does not go with shard_files")
         limits = self.max_epochs.values() if isinstance(self.max_epochs, Mapping) else [self.max_epochs]
         for limit in limits:
             if limit is not None and not (isinstance(limit, int | float) and limit > 0):
@@ -165,6 +179,8 @@ class PlanSpec:
         for name in ("weight_schedule", "skip_samples"):
             if name in values and not values[name]:
                 del values[name]
+        if values.get("dataset_ranges") is not None:
+            values["dataset_ranges"] = tuple(_pair(pair) for pair in values["dataset_ranges"])
         if isinstance(values.get("split"), list):
             values["split"] = tuple(values["split"])
         if isinstance(values.get("shuffle"), bool):
@@ -186,6 +202,22 @@ class PlanSpec:
         )
 
 
+def _pair(pair: Any) -> tuple[float, float]:
+    if not isinstance(pair, Sequence) or len(pair) != 2 or not all(isinstance(end, int | float) for end in pair):
+        raise ConfigError(f"dataset_ranges holds {pair!r}; expected [begin, end] for each corpus")
+    return (pair[0], pair[1])
+
+
+def _check_ranges(ranges: tuple[tuple[float, float], ...] | None, names: Sequence[str]) -> None:
+    if ranges is None:
+        return
+    if len(ranges) != len(names):
+        raise ConfigError(f"dataset_ranges has {len(ranges)} entries for {len(names)} corpora ({', '.join(names[:8])})")
+    for (begin, end), name in zip(ranges, names, strict=True):
+        if not 0 <= begin < end <= 1:
+            raise ConfigError(f"dataset_ranges: [{begin}, {end}] for {name}; expected 0 ≤ begin < end ≤ 1")
+
+
 def _step(entry: Any) -> tuple[int, tuple[float, ...]]:
     if not isinstance(entry, Mapping) or set(entry) != {"from_sample", "weights"}:
         raise ConfigError(f"weight_schedule holds {entry!r}; expected from_sample and weights in each entry")
@@ -202,12 +234,13 @@ _MEGATRON_ONLY = (
     "repeat_after",
     "cache_dir",
 )
+_NOT_WITH_GROUPS = ("weight_schedule", "skip_samples", "max_epochs", "weight_by", "dataset_ranges")
 _STREAM_ONLY = ("stride", "epoch_offsets", "shuffle_block_size")
 _SCHEDULED = ("shuffle", "weight_by", "temperature", "weight_schedule", "skip_samples")
 _ONLY_OTHER_ORDERS: Mapping[str, tuple[str, ...]] = {
     "stream": _MEGATRON_ONLY,
     "document": (*_MEGATRON_ONLY, *_STREAM_ONLY),
-    "megatron": (*_STREAM_ONLY, *_SCHEDULED),
+    "megatron": (*_STREAM_ONLY, *_SCHEDULED, "dataset_ranges", "shard_files"),
 }
 
 

@@ -129,6 +129,10 @@ class LoaderOptions:
                 "because MindFormers adds offsets to the last column of each batch"
             )
         plan = {name: value for name, value in given.items() if name not in own}
+        if isinstance(plan.get("shard_files"), bool):
+            shard = given.get("shard") or Shard.of(given.get("shard_id"), given.get("num_shards"))
+            # As many groups as there are ranks that read; a number in its place keeps them when ranks change.
+            plan["shard_files"] = shard.ranks if plan["shard_files"] else None
         spec = PlanSpec.from_options({**plan, "columns": columns})
         return cls(plan=spec, **{name: given[name] for name in own if name in given})
 

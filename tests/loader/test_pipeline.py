@@ -47,6 +47,20 @@ def test_ranks_share_each_global_batch(blend):
     np.testing.assert_array_equal(rows, shards[0].plan.read(np.arange(3 * 40))["input_ids"])
 
 
+def test_ranks_that_open_only_their_share_of_the_files_share_each_global_batch_too(blend):
+    options = {"batch_size": 2, "num_shards": 2, "shard_files": True}
+    shards = [build(blend, **options, shard_id=rank) for rank in range(2)]
+    # Of the weights 0.5, 0.3 and 0.2 the first makes up one half, the others the other.
+    assert [list(shard.plan.corpora) for shard in shards] == [["wiki"], ["code", "chat"]]
+    rows = np.stack([delivered(batched(shard)) for shard in shards], axis=1).reshape(-1, 32)
+    alone = build(blend, shard_files=2)
+    np.testing.assert_array_equal(rows, delivered(batched(alone)))
+    state = shards[0].state_dict()
+    assert state == shards[1].state_dict() == alone.state_dict()
+    with pytest.raises(ConfigError, match="shard_files = 2, this run has 4"):
+        build(blend, **{**options, "num_shards": 4}, shard_id=0).load_state_dict(state)
+
+
 @pytest.mark.parametrize("init_step", [1, STEPS - 1, STEPS, STEPS + 1, 3 * STEPS - 1])
 def test_steps_that_mindspore_skips_are_skipped_once(blend, init_step):
     loader = build(blend)
