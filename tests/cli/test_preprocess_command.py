@@ -216,3 +216,22 @@ def test_special_tokens_are_added_as_megatron_does_unless_told_not_to(tmp_path: 
                    "--output-prefix", tmp_path / "out", "--json", *flag.split())  # fmt: skip
         counts[flag] = json.loads(done.stdout)["tokens"]
     assert list(counts.values()) == [69_426 + 139, 69_426 + 139, 69_426]
+
+
+def test_records_come_from_standard_input_too(tmp_path: Path) -> None:
+    command = [*MFM, "--input", "web=-", "--tokenizer", str(GOLDEN / "tokenizer"), "--output-prefix", "out", "--json"]
+    content = (GOLDEN / "input.jsonl").read_bytes()
+    done = subprocess.run(command, cwd=tmp_path, input=content, capture_output=True, check=True)
+    assert json.loads(done.stdout)["sources"] == {"web": {"documents": 139, "tokens": 69_426}}
+    assert_golden(tmp_path / "out", "plain")
+
+
+def test_sentences_and_null_tokenizers_are_asked_for_as_with_megatron(tmp_path: Path) -> None:
+    (tmp_path / "input.jsonl").write_text('{"text": "One. Two."}\n')
+    done = run(*TOOL, "--input", "input.jsonl", "--output-prefix", "out", "--tokenizer-type", "NullTokenizer",
+               "--vocab-size", "1000", "--split-sentences", "--append-eod", "--workers", "2", "--partitions", "1",
+               "--find-optimal-num-workers", "--workers-to-check", "1", "2", "--max-documents", "10", "--json",
+               cwd=tmp_path)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    ((prefix, pair),) = json.loads(done.stdout)["pairs"].items()
+    assert (prefix, pair["num_sequences"], pair["num_tokens"]) == ("out_text_sentence", 2, 9)

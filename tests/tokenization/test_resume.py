@@ -16,6 +16,8 @@ from mindformers_megatron.errors import ConfigError, DataError
 from mindformers_megatron.tokenization.preprocess import PreprocessSpec, preprocess
 from mindformers_megatron.tokenization.tokenizer import TokenizerSpec
 
+pytest.importorskip("gigatoken")
+
 PART = 20_000
 
 

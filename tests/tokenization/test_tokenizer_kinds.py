@@ -14,6 +14,7 @@ from mindformers_megatron.format.reader import IndexedDataset
 from mindformers_megatron.tokenization.tokenizer import TokenizerSpec, open_tokenizer
 
 tiktoken = pytest.importorskip("tiktoken")
+pytest.importorskip("gigatoken")
 
 WriteLines = Callable[..., Path]
 MERGES = [b"ab", b"abc", b" a"]
