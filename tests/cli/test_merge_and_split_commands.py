@@ -26,14 +26,13 @@ def content(prefix: Path) -> tuple[bytes, bytes]:
     return Path(f"{prefix}.bin").read_bytes(), Path(f"{prefix}.idx").read_bytes()
 
 
-@pytest.fixture
-def parts(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of pairs tokenized one by one from the pieces of Megatron's own input."""
+    folder = tmp_path_factory.mktemp("prepared")
     lines = (PREPROCESSED / "input.jsonl").read_bytes().splitlines(keepends=True)
-    folder = tmp_path / "parts"
-    folder.mkdir()
     for number, begin in enumerate(range(0, len(lines), 50)):
-        (tmp_path / f"{number}.jsonl").write_bytes(b"".join(lines[begin : begin + 50]))
+        (folder / f"{number}.jsonl").write_bytes(b"".join(lines[begin : begin + 50]))
         options = [
             "--tokenizer",
             PREPROCESSED / "tokenizer",
@@ -41,9 +40,15 @@ def parts(tmp_path: Path) -> Path:
             "--output-prefix",
             f"parts/shard_{number}",
         ]
-        done = run(MFM, "preprocess", "--input", f"{number}.jsonl", *options, cwd=tmp_path)
+        done = run(MFM, "preprocess", "--input", f"{number}.jsonl", "--engine", "hf", *options, cwd=folder)
         assert done.returncode == 0, done.stderr
-    return folder
+    return folder / "parts"
+
+
+@pytest.fixture
+def parts(tmp_path: Path, prepared: Path) -> Path:
+    """The same, to be written into."""
+    return Path(shutil.copytree(prepared, tmp_path / "parts"))
 
 
 def test_merged_parts_are_what_megatron_makes_of_the_whole(tmp_path: Path, parts: Path) -> None:
