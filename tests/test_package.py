@@ -1,9 +1,12 @@
 """What the package promises before anything is read: light imports, exit codes, one-line errors."""
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from pairs import GOLDEN
 
 HEAVY = ("mindspore", "mindformers", "transformers", "tokenizers", "pyarrow", "numpy", "tqdm", "yaml")
 
@@ -71,3 +74,17 @@ def test_wrong_usage_exits_with_2(words: list[str]) -> None:
     done = mfm(*words)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_has_seen_enough_ends_a_command_quietly(tmp_path: Path) -> None:
+    config = tmp_path / "run.yaml"
+    loader = {"type": "BlendedMegatronDataLoader", "dataset_dir": str(GOLDEN / "sampling" / "wiki"), "seq_length": 64}
+    config.write_text(json.dumps({"train_dataset": {"data_loader": loader}}))
+    command = [sys.executable, "-m", "mindformers_megatron.cli", "trace", "--config", str(config), "--sample", "0:5000"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path)
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    _, errors = process.communicate()
+    assert process.returncode == 141
+    assert errors == b""
