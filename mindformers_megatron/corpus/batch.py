@@ -14,7 +14,7 @@ from mindformers_megatron.corpus.measures.texts import MeasuredTexts
 # Characters measured at once: their arrays, of 1 to 8 bytes a character, stay in the caches of one core.
 _BATCH_CHARACTERS, _BATCH_DOCUMENTS = 1 << 18, 1 << 12
 # Of the texts measured, those that must still be there; with fewer it is cheaper to measure the rest anew.
-_WORTH_KEEPING = 0.75
+_WORTH_KEEPING = 0.5
 
 
 class Batch:

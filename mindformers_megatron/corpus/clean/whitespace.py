@@ -49,7 +49,9 @@ def fold(text: str, blank_lines: int = 1) -> str:
         # Most lines need nothing, and a call for each would be most of the work.
         text = "\n".join(
             [
-                _fold_line(line) if line and ("  " in line or "\t" in line or line[-1] == " ") else line
+                _fold_line(line)
+                if line and (line[-1] in " \t" or (line[0] not in " \t" and ("  " in line or "\t" in line)))
+                else line
                 for line in text.split("\n")
             ]
         )

@@ -44,7 +44,7 @@ _SMALL = 40
 _AT = re.compile("@")
 _DIGITS = re.compile(r"[0-9](?:[ .()-]{0,2}[0-9Xx]){6,}")
 _DOTTED = re.compile(r"\.[0-9]{1,3}\.")
-_COLONS = re.compile(r":[0-9A-Fa-f]{0,4}:")
+_COLONS = re.compile(r":[0-9A-Fa-f]{1,4}:[0-9A-Fa-f:]")
 _LOCAL_PART, _DOMAIN, _ADDRESS, _MARGIN = 66, 260, 42, 4
 _NOT_DIGITS = re.compile(r"[^0-9]")
 
