@@ -28,7 +28,15 @@ def find_state(init_step: int, global_batch_size: int) -> FoundState | None:
     """
     config = running_config()
     load_path = (config.get("checkpoint") or {}).get("load_path") or config.get("load_checkpoint")
-    if not load_path or config.get("data_skip_steps"):
+    if config.get("data_skip_steps"):
+        return None
+    if not load_path:
+        if config:
+            logger.warning(
+                "the run is resumed at step %d from a checkpoint that its YAML does not name, so that its data state "
+                "cannot be found: the data go on behind as many steps of %d samples; name it as load_checkpoint",
+                *(init_step, global_batch_size),
+            )
         return None
     named = config.get("resume_training")
     name = named if isinstance(named, str) else None

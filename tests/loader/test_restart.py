@@ -20,7 +20,10 @@ def resuming(folder: Path, **more):
     return {"output_dir": str(folder), "resume_training": True, "load_checkpoint": str(folder / "checkpoint"), **more}
 
 
-@pytest.mark.parametrize("left", [[], ["iteration_00000005/demo-model.safetensors"], ["rank_0/meta.json"]])
+@pytest.mark.parametrize(
+    "left",
+    [[], ["iteration_00000005/demo-model.safetensors"], ["rank_0/meta.json"], ["latest_checkpointed_iteration.txt"]],
+)
 def test_a_run_without_a_whole_checkpoint_of_its_own_begins_at_the_beginning(tmp_path, left):
     for name in left:
         (tmp_path / "checkpoint" / name).parent.mkdir(parents=True)
@@ -41,6 +44,15 @@ def test_the_settings_of_the_new_layout_are_understood(tmp_path):
     assert config["checkpoint"] == {"save_path": saved, "load_path": ""}
 
 
+@pytest.mark.parametrize("suffix", [".ckpt", ".safetensors"])
+def test_a_checkpoint_given_as_a_file_is_named_as_mindformers_wants_it(suffix):
+    path = f"saved/rank_0/llama-3.1_rank_0-1_5{suffix}"
+    config = settled({"load_checkpoint": path, "resume_training": True})
+    assert config == {"load_checkpoint": "saved", "resume_training": Path(path).name}
+    weights_only = {"load_checkpoint": path, "resume_training": False}
+    assert settled(weights_only) == weights_only
+
+
 def test_a_tracker_that_was_cut_short_is_read_as_the_newest_whole_checkpoint(tmp_path, caplog):
     for step, files in ((3, ["common.json"]), (6, ["common.json"]), (9, [])):
         folder = tmp_path / f"iteration_{step:08d}"
@@ -58,7 +70,7 @@ def test_a_tracker_that_was_cut_short_is_read_as_the_newest_whole_checkpoint(tmp
 @pytest.mark.parametrize("name", ["latest_checkpointed_iteration.txt", "rank_0/a-1_5.ckpt", "rank_0/a-1_5.safetensors"])
 def test_a_run_with_a_checkpoint_resumes(tmp_path, name):
     (tmp_path / "checkpoint" / name).parent.mkdir(parents=True)
-    (tmp_path / "checkpoint" / name).touch()
+    (tmp_path / "checkpoint" / name).write_text("5")
     assert settled(resuming(tmp_path)) == resuming(tmp_path)
 
 
