@@ -108,6 +108,11 @@ _EDGE = re.compile(rb"[\x00-\x2f]")
 _NON_ASCII_RUN = re.compile(rb"[\x80-\xff]+")
 _RUNS = 6
 _NON_ASCII = re.compile(rb"[\x80-\xff]")
+# A word that begins with a vowel point or a tone mark, a Hebrew final letter within a word.
+_IMPOSSIBLE = re.compile(
+    "^[\u0300-\u036f\u0591-\u05c7\u064b-\u0652\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]|[\u05da\u05dd\u05df\u05e3\u05e5][\u05d0-\u05ea]"
+)
+_IMPOSSIBLE_SHARE = 0.05
 _JUDGED_BYTES = 1 << 15
 # Lines that are not UTF-8, among those that are not ASCII, from which on a file counts as mixed rather than damaged.
 _MIXED_SHARE = 0.05
@@ -248,8 +253,12 @@ def _is_pairs(sample: bytes) -> bool:
 def _likeness(text: str, languages: Sequence[str]) -> tuple[float, int]:
     """How much a text looks like one in these languages: the probability, and then the letters."""
     # What is plain ASCII reads the same in all encodings.
-    words = " ".join(word for word in text.split() if not word.isascii())
-    return round(probability(words, languages), 2), sum(map(str.isalpha, words))
+    words = [word for word in text.split() if not word.isascii()]
+    joined = " ".join(words)
+    # A script that only one language has looks like that language whatever is written in it.
+    if sum(_IMPOSSIBLE.search(word) is not None for word in words) > _IMPOSSIBLE_SHARE * len(words):
+        return 0.0, 0
+    return round(probability(joined, languages), 2), sum(map(str.isalpha, joined))
 
 
 def _reads(text: str, encoding: str) -> bool:

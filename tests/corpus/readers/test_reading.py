@@ -250,3 +250,25 @@ def test_what_cannot_be_read_is_told_when_parts_are_planned(tmp_path: Path) -> N
         plan_parts(Source(paths=(str(tmp_path / "a.xyz"),)))
     with pytest.raises(ConfigError, match="encoding is 'klingon'"):
         Source(paths=("x",), encoding="klingon")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "gbk", "cp932", "cp1251"])
+def test_the_encoding_of_a_large_file_is_told_from_samples_all_over_it(tmp_path: Path, encoding: str) -> None:
+    text = {"cp932": "かな交じりの文章です", "cp1251": "Русский текст, много слов"}.get(encoding, "中文句子，很多汉字")
+    path = tmp_path / "a.jsonl"
+    plain = json.dumps({"text": "only ASCII here " * 20}).encode() + b"\n"
+    foreign = json.dumps({"text": text * 20}, ensure_ascii=False).encode(encoding) + b"\n"
+    path.write_bytes(plain * 2000 + foreign * 3000 + plain * 500)
+    documents, rejects = read(Source(paths=(str(path),)), part_bytes=300_000, allowed=None)
+    assert rejects == []
+    assert len(documents) == 5500
+    assert {document.text for document in documents[2000:5000]} == {text * 20}
+    assert [document.origin.line for document in documents] == list(range(1, 5501))
+
+
+def test_a_large_file_of_long_lines_is_not_taken_for_another_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    line = json.dumps({"text": "中文句子，" * 60_000}, ensure_ascii=False).encode() + b"\n"
+    path.write_bytes(line * 3)
+    documents, _ = read(Source(paths=(str(path),)), part_bytes=500_000)
+    assert [len(document.text) for document in documents] == [300_000] * 3
