@@ -67,6 +67,7 @@ def carry_out(recipe: "Recipe", args: argparse.Namespace, *, then_train: bool) -
     try:
         outcome = carry_out_recipe(recipe, engine, progress, Selection(only=args.only, start=args.start))
     finally:
+        engine.close()
         progress.close()
     if outcome is None:
         print(f"stage {args.only} is finished")

@@ -6,11 +6,10 @@ whose worker was lost is done again from the start.
 
 import os
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar, get_args
 
 from mindformers_megatron.errors import ConfigError
-from mindformers_megatron.execution.processes import map_ordered
+from mindformers_megatron.execution.processes import WorkerPool
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -45,18 +44,23 @@ class Engine(Protocol):
         """
         ...
 
+    def close(self) -> None:
+        """Lets the workers go."""
+        ...
 
-@dataclass(frozen=True, slots=True)
+
 class LocalEngine:
     """Processes of this machine; with one worker, this process itself.
 
-    Attributes:
+    Args:
         workers: how many.
         retries: how often a task whose worker died is given to another one.
     """
 
-    workers: int
-    retries: int = _RETRIES
+    def __init__(self, workers: int, retries: int = _RETRIES) -> None:
+        self._pool = WorkerPool(workers)
+        self._retries = retries
+        self.workers = workers
 
     def map(
         self,
@@ -70,18 +74,15 @@ class LocalEngine:
         notify = on_notice or _ignore
         listed = list(tasks)
         if self.workers > 1 and len(listed) > 1:
-            yield from map_ordered(
-                make_worker,
-                listed,
-                workers=self.workers,
-                on_notice=notify,
-                describe=describe,
-                retries=self.retries,
-            )
+            yield from self._pool.map(make_worker, listed, on_notice=notify, describe=describe, retries=self._retries)
         elif listed:
             work = make_worker(notify)
             for task in listed:
                 yield work(task)
+
+    def close(self) -> None:
+        """See ``Engine.close``."""
+        self._pool.close()
 
 
 def open_engine(name: EngineName = "local", *, workers: int | None = None, address: str | None = None) -> Engine:
@@ -98,15 +99,13 @@ def open_engine(name: EngineName = "local", *, workers: int | None = None, addre
     """
     if name not in get_args(EngineName):
         raise ConfigError(f"engine {name!r}: not one of {', '.join(get_args(EngineName))}")
-    if workers is not None and workers < 1:
-        raise ConfigError(f"workers is {workers}; give 1 or more")
     if name == "ray":
         from mindformers_megatron.execution.ray_cluster import RayEngine
 
         return RayEngine.connect(address, workers)
     if address is not None:
         raise ConfigError(f"address is {address!r}, but the engine is local; give --engine ray with it")
-    return LocalEngine(workers or len(os.sched_getaffinity(0)))
+    return LocalEngine(len(os.sched_getaffinity(0)) if workers is None else workers)
 
 
 def _ignore(notice: Any) -> None:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any, Generic, TypeVar
+from types import TracebackType
+from typing import Any, TypeVar
 
 from mindformers_megatron.errors import ConfigError, DataError
 
@@ -30,9 +31,12 @@ _EXPECTED = (DataError, ConfigError, OSError)
 
 @dataclass(slots=True)
 class _Worker:
+    """A process, the number of the task in its hands (-1: none), and of the round that it has been made ready for."""
+
     process: BaseProcess
     pipe: Connection
     task: int = -1
+    round: int = -1
 
 
 def map_ordered(
@@ -66,27 +70,48 @@ def map_ordered(
         ChildProcessError: a worker died (killed, for want of memory for example) once more than ``retries`` allow.
         DataError, ConfigError, OSError: raised by a task; those of earlier tasks have been yielded before.
     """
-    if workers < 1:
-        raise ConfigError(f"workers is {workers}; give 1 or more")
-    pool = _Pool(make_worker, workers, dict(environment or {}))
-    try:
-        yield from _run(pool, enumerate(tasks), on_notice or (lambda notice: None), describe, retries)
-    finally:
-        pool.close()
+    with WorkerPool(workers, environment) as pool:
+        yield from pool.map(make_worker, tasks, on_notice=on_notice, describe=describe, retries=retries)
 
 
-class _Pool(Generic[Task, Result]):
-    """The worker processes; started as they are needed, and never left behind."""
+class WorkerPool:
+    """Worker processes that stay for one round of tasks after the other; started as needed, and never left behind.
 
-    def __init__(
-        self, make_worker: Callable[[Notify], Callable[[Task], Result]], limit: int, environment: dict[str, str]
-    ) -> None:
-        self._make_worker = make_worker
-        self._limit = limit
-        self._environment = environment
+    Args:
+        workers: processes, at least 1.
+        environment: variables set in them when they start.
+
+    Raises:
+        ConfigError: ``workers`` is no number of processes.
+    """
+
+    def __init__(self, workers: int, environment: Mapping[str, str] | None = None) -> None:
+        if workers < 1:
+            raise ConfigError(f"workers is {workers}; give 1 or more")
+        self._limit = workers
+        self._environment = dict(environment or {})
         # Not fork: a tokenizer's threads do not survive it.
         self._context = multiprocessing.get_context("spawn")
+        self._rounds = 0
         self.workers: list[_Worker] = []
+
+    def map(
+        self,
+        make_worker: Callable[[Notify], Callable[[Task], Result]],
+        tasks: Iterable[Task],
+        *,
+        on_notice: Notify | None = None,
+        describe: Callable[[Task], str] = str,
+        retries: int = 0,
+    ) -> Generator[Result, None, None]:
+        """A round of tasks; see ``map_ordered``. One at a time: the next begins when this one is closed."""
+        self._rounds += 1
+        try:
+            yield from _run(self, make_worker, enumerate(tasks), on_notice or (lambda notice: None), describe, retries)
+        finally:
+            for worker in [worker for worker in self.workers if worker.task >= 0]:
+                worker.process.kill()
+                self.bury(worker)
 
     def free(self) -> _Worker | None:
         """A worker without a task, a new one if none is and there may be more."""
@@ -96,15 +121,20 @@ class _Pool(Generic[Task, Result]):
         if len(self.workers) == self._limit:
             return None
         ours, theirs = self._context.Pipe()
-        process = self._context.Process(
-            target=_serve, args=(theirs, self._make_worker, self._environment), name="mfm-worker", daemon=True
-        )
+        process = self._context.Process(target=_serve, args=(theirs, self._environment), name="mfm-worker", daemon=True)
         process.start()
         # This copy of the worker's end must go, or its death would not be noticed.
         theirs.close()
         worker = _Worker(process, ours)
         self.workers.append(worker)
         return worker
+
+    def give(self, worker: _Worker, make_worker: Callable[[Notify], Callable[[Any], Any]], task: Any) -> None:
+        """Gives a worker a task, and with its first one of a round what makes it ready."""
+        maker = None if worker.round == self._rounds else make_worker
+        worker.round = self._rounds
+        with contextlib.suppress(BrokenPipeError):  # found dead when it is listened to, with a better message
+            worker.pipe.send((maker, task))
 
     def bury(self, worker: _Worker) -> None:
         """Forgets a worker that died; another one may take its place."""
@@ -113,17 +143,25 @@ class _Pool(Generic[Task, Result]):
         self.workers.remove(worker)
 
     def close(self) -> None:
-        """Ends all workers, in mid-task if need be."""
+        """Ends all workers."""
         for worker in self.workers:
-            if worker.task >= 0:
-                worker.process.kill()
             worker.pipe.close()
         for worker in self.workers:
             worker.process.join()
+        self.workers = []
+
+    def __enter__(self) -> "WorkerPool":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 def _run(
-    pool: "_Pool[Task, Result]",
+    pool: WorkerPool,
+    make_worker: Callable[[Notify], Callable[[Task], Result]],
     tasks: Iterator[tuple[int, Task]],
     on_notice: Notify,
     describe: Callable[[Task], str],
@@ -146,8 +184,7 @@ def _run(
                 exhausted = True
                 break
             worker.task, running[numbered[0]] = numbered[0], numbered[1]
-            with contextlib.suppress(BrokenPipeError):  # found dead below, with a better message
-                worker.pipe.send(numbered[1])
+            pool.give(worker, make_worker, numbered[1])
         while following in finished:
             outcome = finished.pop(following)
             if isinstance(outcome, BaseException):
@@ -193,32 +230,36 @@ def _as_exception(content: BaseException | str) -> BaseException:
     return RuntimeError(f"in a worker process:\n{content}") if isinstance(content, str) else content
 
 
-def _serve(
-    pipe: Connection,
-    make_worker: Callable[[Notify], Callable[[Any], Any]],
-    environment: dict[str, str],
-) -> None:
+def _serve(pipe: Connection, environment: dict[str, str]) -> None:
     # An interrupt from the keyboard reaches the whole group; the parent alone decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.update(environment)
+    work: Callable[[Any], Any] | None = None
+    unfit: BaseException | str = "no worker was made"
     try:
-        try:
-            work = make_worker(lambda notice: pipe.send((_NOTICE, notice)))
-        except _EXPECTED as error:
-            pipe.recv()
-            pipe.send((_ERROR, error))
-            return
         while True:
-            task = pipe.recv()
+            maker, task = pipe.recv()
+            if maker is not None:
+                # What the last one held is let go before the next one takes memory.
+                work = None
+                try:
+                    work = maker(lambda notice: pipe.send((_NOTICE, notice)))
+                except BaseException as error:
+                    unfit = _told(error)
+            if work is None:
+                pipe.send((_ERROR, unfit))
+                continue
             try:
                 outcome = (_RESULT, work(task))
             except (EOFError, BrokenPipeError, ConnectionResetError):
                 raise
-            except _EXPECTED as error:
-                outcome = (_ERROR, error)
-            except BaseException:
-                outcome = (_ERROR, traceback.format_exc())
+            except BaseException as error:
+                outcome = (_ERROR, _told(error))
             pipe.send(outcome)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         # The parent is done, or gone.
         return
+
+
+def _told(error: BaseException) -> BaseException | str:
+    return error if isinstance(error, _EXPECTED) else "".join(traceback.format_exception(error))

@@ -38,10 +38,12 @@ class RayEngine:
     Attributes:
         workers: tasks under way at once.
         retries: how often a task is done again whose worker or node was lost.
+        is_ours: the connection was made by ``connect`` and ends with the engine.
     """
 
     workers: int
     retries: int = _RETRIES
+    is_ours: bool = False
 
     @classmethod
     def connect(cls, address: str | None, workers: int | None) -> "RayEngine":
@@ -51,14 +53,18 @@ class RayEngine:
             ConfigError: Ray is not installed, or there is no cluster at the address.
         """
         ray = _ray()
-        if not ray.is_initialized():
+        if workers is not None and workers < 1:
+            raise ConfigError(f"workers is {workers}; give 1 or more")
+        is_ours = not ray.is_initialized()
+        if is_ours:
             _check_reachable(address)
             try:
                 ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
             except (ConnectionError, ValueError, RuntimeError) as error:
                 reason = str(error).strip().splitlines()[0]
                 raise ConfigError(f"no Ray cluster at {address or 'the default address'}: {reason}") from None
-        return cls(workers or max(int(ray.cluster_resources().get("CPU", 1)), 1))
+        cores = max(int(ray.cluster_resources().get("CPU", 1)), 1)
+        return cls(cores if workers is None else workers, is_ours=is_ours)
 
     def map(
         self,
@@ -103,6 +109,11 @@ class RayEngine:
             for reference in running:
                 with contextlib.suppress(Exception):
                     ray.cancel(reference, force=True)
+
+    def close(self) -> None:
+        """See ``Engine.close``."""
+        if self.is_ours:
+            _ray().shutdown()
 
     def _result(self, ray: Any, reference: Any, task: str) -> tuple[int, Any, list[Any]]:
         try:

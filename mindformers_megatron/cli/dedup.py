@@ -1,0 +1,35 @@
+"""``mfm dedup``: copies and near copies of documents dropped."""
+
+import argparse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``mfm dedup``."""
+    from mindformers_megatron.cli.one_step import add_common_arguments
+
+    add_common_arguments(parser)
+    group = parser.add_argument_group("what is compared")
+    group.add_argument(
+        "--exact",
+        nargs="*",
+        default=["document"],
+        choices=("document", "prefix", "paragraph", "line"),
+        help="what copies are looked for of; nothing behind it: none (document)",
+    )
+    group.add_argument("--near", type=float, default=0.7, metavar="JACCARD", help="similarity from which on (0.7)")
+    group.add_argument("--no-near", action="store_true", help="exact copies only")
+    group.add_argument("--ngram", type=int, default=5, metavar="N", help="words, or characters, of a shingle (5)")
+    group.add_argument("--keep", choices=("first", "longest"), default="first", help="of those alike (first)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    from mindformers_megatron.cli.one_step import run_steps
+    from mindformers_megatron.errors import ConfigError
+
+    steps = [{"exact_dedup": {"unit": unit}} for unit in args.exact]
+    if not args.no_near:
+        steps.append({"near_dedup": {"threshold": args.near, "ngram": args.ngram, "keep": args.keep}})
+    if not steps:
+        raise ConfigError("--exact names nothing, and --no-near leaves the rest out; there is nothing to do")
+    return run_steps(args, steps)
