@@ -128,9 +128,7 @@ def _bin_size(prefix: str) -> int:
         raise DataError(f"{prefix}: is a folder; give the prefix, the .bin or the .idx of one pair in it")
     archive = Path(prefix + ".idx.npz")
     if index in missing and _file_size(archive) is not None:
-        raise DataError(
-            f"{archive}: is a NumPy .npz index, not Megatron's .idx; make the pair again with `mfm preprocess`"
-        )
+        raise DataError(f"{archive}: is a NumPy .npz index, not Megatron's .idx; `mfm convert` makes a pair of it")
     if len(missing) == 2:
         raise DataError(f"{prefix}: no such pair: neither {tokens.name} nor {index.name} is a file in {tokens.parent}")
     other = index if missing[0] is tokens else tokens

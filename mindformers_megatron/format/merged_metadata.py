@@ -55,10 +55,17 @@ def read_part_metadata(prefix: str, *, multimodal: bool = False) -> PartMetadata
     return PartMetadata(prefix, metadata)
 
 
-def metadata_of(written: WrittenPair, known: Metadata) -> Metadata:
-    """Metadata with the counts and hashes of what was written; both hashes must have been taken."""
+def metadata_of(written: WrittenPair, known: Metadata, *, dtype: str | None = None) -> Metadata:
+    """Metadata with the counts and hashes of what was written; both hashes must have been taken.
+
+    Args:
+        written: what was written.
+        known: what else is known about it.
+        dtype: type of the tokens; None: as it was.
+    """
     return replace(
         known,
+        dtype=dtype or known.dtype,
         documents=written.num_documents,
         sequences=written.num_sequences,
         tokens=written.num_tokens,

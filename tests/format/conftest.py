@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tokenized import Pair, copy_pair, tokenize_corpus
 
 from mindformers_megatron.format.writer import IndexedDatasetWriter
 
@@ -31,3 +32,15 @@ def pair(tmp_path: Path) -> str:
 def write() -> Callable[..., str]:
     """``write(prefix, documents, dtype, **options)`` writes a pair and returns its prefix."""
     return write_documents
+
+
+@pytest.fixture(scope="session")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    """A corpus of 10,000 documents, with metadata and provenance, sound."""
+    return tokenize_corpus(tmp_path_factory.mktemp("original"))
+
+
+@pytest.fixture
+def copy(original: Pair, tmp_path: Path) -> Pair:
+    """A copy of it, to be damaged."""
+    return copy_pair(original, tmp_path / "copy")

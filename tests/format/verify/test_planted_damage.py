@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tokenized import DOCUMENTS, TOKENIZER, Pair
 
 from mindformers_megatron.format.documents import read_documents
 from mindformers_megatron.format.metadata import read_metadata
@@ -15,8 +16,6 @@ from mindformers_megatron.format.verify.pair import verify_pair
 from mindformers_megatron.format.verify.spans import numbers_of
 from mindformers_megatron.format.writer import IndexedDatasetWriter
 from mindformers_megatron.tokenization.retokenize import Retokenizer, compare_with_sources
-
-from .conftest import DOCUMENTS, TOKENIZER, Pair
 
 Plant = Callable[[Pair], set[int]]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tokenized import Pair
 
 from mindformers_megatron.errors import DataError
 from mindformers_megatron.execution.processes import map_ordered
@@ -18,8 +19,6 @@ from mindformers_megatron.format.verify.findings import Verdict
 from mindformers_megatron.format.verify.pair import bytes_looked_at, verify_pair
 from mindformers_megatron.format.verify.tasks import TaskWorker
 from mindformers_megatron.format.writer import IndexedDatasetWriter
-
-from .conftest import Pair
 
 VOCABULARY, EOD = 3_000, 0
 TOKENIZER = TokenizerInfo(

@@ -1,13 +1,12 @@
-"""A corpus of 10,000 documents that was really tokenized, and copies of it to be damaged."""
+"""A corpus of 10,000 documents that is really tokenized, and what tests do to its files."""
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pytest
 from pairs import GOLDEN
 
 from mindformers_megatron.format.index import Index, map_index
@@ -80,10 +79,8 @@ def records() -> Iterator[dict[str, object]]:
         yield {"id": f"d{number}", "text": text, "meta": {"source": f"s{number % 3}"}}
 
 
-@pytest.fixture(scope="session")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    """The corpus, sound."""
-    folder = tmp_path_factory.mktemp("original")
+def tokenize_corpus(folder: Path) -> Pair:
+    """Makes the corpus, sound."""
     (folder / "raw.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records()))
     spec = PreprocessSpec(
         inputs=[folder / "raw.jsonl"],
@@ -97,14 +94,9 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     return Pair(prefix, folder)
 
 
-@pytest.fixture
-def copy(original: Pair, tmp_path: Path) -> Pair:
-    """A copy of the corpus."""
-    prefix = str(tmp_path / "copy")
+def copy_pair(pair: Pair, prefix: Path) -> Pair:
+    """Copies it with all that is beside it."""
     for path in (bin_path, idx_path, metadata_path, docs_path):
-        shutil.copy(path(original.prefix), path(prefix))
-    shutil.copy(f"{original.prefix}.md5", f"{prefix}.md5")
-    return Pair(prefix, original.folder)
-
-
-Damage = Callable[[Pair], set[int]]
+        shutil.copy(path(pair.prefix), path(str(prefix)))
+    shutil.copy(f"{pair.prefix}.md5", f"{prefix}.md5")
+    return Pair(str(prefix), pair.folder)
