@@ -19,6 +19,7 @@ COMMANDS = {
     "split": "cut a pair between documents, into train, valid and test or into shards",
     "verify": "is a pair sound, and if not, which documents are damaged, and how",
     "repair": "write a new pair without the damaged documents of an old one, or with them made anew",
+    "convert": "read and write the layouts of others: .npz, pickle, JSON, MSPT, TNTIDX, Parquet, Arrow, MindRecord",
     "blend": "show what the mix of a run will be, before any training",
     "trace": "show what a step was given, down to the documents, or where a document was seen",
     "report": "write what there is to see about a corpus or a run, as one HTML file",
