@@ -82,7 +82,11 @@ def _unmark(text: bytes) -> bytes:
         space[start:end] = False
     for back in range(5):
         space[feeds[tabs >= back] - back] = True
-    keep = ~space
+    # A space alone, as between words, is what it is.
+    alone = space & (codes == _SPACE)
+    alone[1:] &= ~space[:-1]
+    alone[:-1] &= ~space[1:]
+    keep = ~space | alone
     edges = np.flatnonzero(keep[1:] != keep[:-1]) + 1
     # Text begins with spaces that were put there, so the even edges end runs.
     starts = np.append(0, edges[1::2])

@@ -120,17 +120,16 @@ def detect_encoding(samples: Sequence[bytes], *, declared: str | None = None) ->
         The encoding; UTF-8 also where nothing else fits, for the error to be about that.
     """
     head = samples[0] if samples else b""
-    name: str | None
     for mark, name in _MARKS:
         if head.startswith(mark):
             return Encoding(name)
     for pattern, name in _ESCAPES:
         if pattern.search(head) and _begins_in(head, name):
             return Encoding(name)
+    if all(decodes(sample, "utf-8") for sample in samples):
+        return UTF8
     lines = [line for sample in samples for line in sample.split(b"\n") if _NON_ASCII.search(line)]
     others = [line for line in lines if not decodes(line, "utf-8")]
-    if not others:
-        return UTF8
     mixed = len(others) < len(lines)
     if mixed and len(others) < _MIXED_SHARE * len(lines):
         return UTF8
