@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from mindformers_helper import compiled_mindformers
 from pairs import MakeCorpus
+from test_training_runs import Run, digest
 
 from mindformers_megatron.errors import ConfigError
 
@@ -103,6 +105,26 @@ def test_rows_of_a_run_equal_the_built_in_loaders(
     assert set(got) == set(expected)
     for name, column in expected.items():
         assert np.array_equal(got[name], column), name
+
+
+@pytest.mark.slow
+def test_it_trains_with_nothing_but_the_type_renamed(config: dict[str, Any], tmp_path: Path) -> None:
+    run = Run(tmp_path / "run", {"dataset_dir": [], "seq_length": 32})
+    path = run.folder / "run.yaml"
+    settings = yaml.safe_load(path.read_text())
+    config |= {"create_attention_mask": False, "eod_mask_loss": True}
+    loader = {"type": "BlendedMegatronDataLoader", "datasets_type": "GPTDataset", "sizes": [32, 0, 0], "config": config}
+    settings["train_dataset"] = {"data_loader": loader, "num_parallel_workers": 1, "drop_remainder": True}
+    settings["model"]["model_config"] |= {"eos_token_id": 0}
+    path.write_text(yaml.safe_dump(settings))
+    run.train()
+    assert run.ended == 0, run.console
+    steps = run.steps()
+    assert len(steps) == EPOCHS * 32 // ROWS
+    rows = [row for step in sorted(steps) for row in steps[step][0]]
+    # Each epoch gives the samples of the first again, as with MindFormers' own loader.
+    assert rows == [digest(row) for row in ours(config, [32, 0, 0], "train")["input_ids"].tolist()]
+    assert rows[:32] == rows[32:]
 
 
 def test_an_option_called_config_must_be_its_mapping(corpora: list[str]) -> None:
