@@ -75,8 +75,8 @@ def add_text_arguments(group: "argparse._ArgumentGroup") -> None:
         "--special-tokens-in-text",
         choices=("encode", "split", "error"),
         default="encode",
-        help="the name of a special token within a text becomes its id, as with Megatron; or text like any other; or an "
-        "error of the record (encode)",
+        help="the name of a special token within a text becomes its id, as with Megatron; or text like any other; or "
+        "an error of the record (encode)",
     )
     group.add_argument(
         "--tiktoken-pattern", metavar="NAME", help="how a tiktoken file splits words, which it does not say itself"

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from families import FAMILIES, write_folder
+from runs import assert_golden, run
 
 from mindformers_megatron.errors import ConfigError
 from mindformers_megatron.tokenization.engines import Encoded, flatten, interleave, surround
@@ -160,3 +161,17 @@ def test_texts_encoded_apart_come_back_in_order() -> None:
     first, second = flatten([[1], [2, 3]]), flatten([[], [4]])
     ids, lengths = interleave(first, second, np.array([True, False, True, False]))
     assert (ids.tolist(), lengths.tolist()) == ([1, 4, 2, 3], [0, 1, 1, 2])
+
+
+@pytest.mark.parametrize("workers", range(1, 9))
+@pytest.mark.parametrize("engine", ["hf", "gigatoken", "tiktoken"])
+def test_the_pair_is_megatrons_by_every_engine_and_any_number_of_workers(
+    engine: str, workers: int, tmp_path: Path
+) -> None:
+    pytest.importorskip("tokenizers" if engine == "hf" else engine)
+    report = run(
+        GOLDEN.parent / "input.jsonl", tmp_path / "out", engine=engine, workers=workers, part_bytes=9_000,
+        append_eod=True,
+    )  # fmt: skip
+    assert report.engine == engine
+    assert_golden(tmp_path / "out", "eod")
