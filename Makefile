@@ -26,6 +26,7 @@ test-fast: $(VENV)/installed
 
 # The long proofs: kills at random moments, resumes at every step, millions of damaged headers.
 test-slow: $(VENV)/installed
+	$(RUN)pip install --quiet --editable ".[ray,redis]"
 	$(RUN)python -m pytest -m slow
 
 # Each prints a table of ratios against a peer or a ceiling measured in the same run.
@@ -34,7 +35,7 @@ bench: $(VENV)/installed
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(RUN)pip install --quiet --editable ".[train,corpus,dev]"
+	$(RUN)pip install --quiet --editable ".[train,fast,tokenizer,corpus,report,dev]"
 	touch $@
 
 clean:
