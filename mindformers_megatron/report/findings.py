@@ -47,7 +47,9 @@ def _of_mix(mix: RunMix) -> Iterator[Finding]:
         yield Finding(True, "find.mix_off", "mix", {"name": row.name, "samples": samples, **shares})
     if not off:
         worst = max((abs(row.given - row.asked) for row in mix.so_far), default=0.0)
-        yield Finding(False, "find.mix", "mix", {"samples": samples, "off": f"{100 * worst:.2g}"})
+        # What is less than a billionth is the rounding of shares, not of samples.
+        words = "find.mix" if worst > 1e-9 else "find.mix_exact"
+        yield Finding(False, words, "mix", {"samples": samples, "off": f"{100 * worst:.2g}"})
     if mix.recorded is not None:
         count, wrong = len(mix.recorded.stretches), mix.recorded.off_plan
         if wrong:

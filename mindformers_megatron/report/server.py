@@ -26,7 +26,7 @@ class ReportServer(ThreadingHTTPServer):
     It cannot be reached from another machine, nor by a page of another site: requests under another host name, as they
     come after DNS rebinding, are refused, and so are those that a browser says another site has made. No path leads to
     a file. Only GET is known; a request has 2,048 characters at most, and 10 seconds; of more than 16 at a time the
-    later ones are refused.
+    later ones wait.
 
     Args:
         port: 0 takes a free one.
@@ -58,10 +58,9 @@ class ReportServer(ThreadingHTTPServer):
         return {f"{name}:{self.server_port}" for name in (ADDRESS, "localhost")}
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Handles a connection in a thread, or refuses it where there are too many."""
-        if not self._places.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
+        """Handles a connection in a thread, as soon as there is a place for it."""
+        # Whoever holds one is cut off in time, so there will be.
+        self._places.acquire()
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:

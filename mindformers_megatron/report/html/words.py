@@ -13,8 +13,6 @@ WORDS: dict[str, tuple[str, str]] = {
     "language": ("中文", "English"),
     "theme": ("Light / dark", "浅色 / 深色"),
     "numbers": ("The numbers", "具体数字"),
-    "total": ("all", "合计"),
-    "all": ("All", "全部"),
     # Headings, also in the navigation.
     "findings": ("Findings", "结论"),
     "mix": ("Mix", "配比"),
@@ -33,6 +31,10 @@ WORDS: dict[str, tuple[str, str]] = {
     "find.mix": (
         "The mix is the mix: after {samples} samples no corpus is more than {off} points off what was asked.",
         "配比如所设：{samples} 个样本之后，各语料与所设份额的偏差都不超过 {off} 个百分点。",
+    ),
+    "find.mix_exact": (
+        "The mix is the mix: of {samples} samples each corpus has given exactly the share that was asked.",
+        "配比如所设：{samples} 个样本中，各语料的份额与所设完全一致。",
     ),
     "find.mix_off": (
         "{name} has given {given} of {samples} samples; {asked} was asked.",
@@ -134,10 +136,6 @@ WORDS: dict[str, tuple[str, str]] = {
         "各来源每步之后的保留比例与丢弃篇数",
     ),
     "funnel.unread": ("records that could not be read", "无法读取的记录"),
-    "drops.reason": ("reason", "原因"),
-    "drops.documents": ("documents", "文档"),
-    "drops.share": ("of what came", "占进入文档"),
-    "drops.examples": ("Examples", "例子"),
     "drops.changed": ("changed by this step", "被这一步改写"),
     "drops.before": ("before", "之前"),
     "drops.after": ("after", "之后"),
@@ -181,7 +179,6 @@ WORDS: dict[str, tuple[str, str]] = {
     "samples.off": ("loss masked", "损失被掩"),
     "samples.reset": ("positions start anew", "位置重新计数"),
     "samples.filter": ("Filter samples", "筛选样本"),
-    "samples.list": ("Samples", "样本列表"),
     "samples.look": ("Look up", "查询"),
     "samples.step": ("step", "步"),
     "samples.rank": ("rank", "卡号"),
@@ -192,7 +189,6 @@ WORDS: dict[str, tuple[str, str]] = {
         "{all} 篇文档中均匀抽取的 {shown} 篇，各附来源文件与行号。",
     ),
     "documents.filter": ("Filter by text, id or file", "按文本、id 或文件筛选"),
-    "documents.list": ("Documents", "文档列表"),
     "script": (
         "Samples and documents are shown by a script, which this browser does not run.",
         "样本和文档由脚本显示，而此浏览器没有运行脚本。",
