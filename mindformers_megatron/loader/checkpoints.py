@@ -65,6 +65,13 @@ def save(
     return path
 
 
+def saved_steps(folder: Path) -> set[tuple[int, int]]:
+    """Epoch and step in it of the checkpoints in a rank's folder of the legacy layout, those that are whole."""
+    # MindSpore writes a checkpoint under another name and renames it.
+    found = (re.search(r"-(\d+)_(\d+)$", path.stem) for path in folder.glob("*") if path.suffix in FORMATS)
+    return {(int(match[1]), int(match[2])) for match in found if match}
+
+
 def find(load_path: Path, rank: int, name: str | None, init_step: int, global_batch_size: int) -> FoundState | None:
     """Finds the data state of the checkpoint that MindFormers has resumed from.
 

@@ -46,7 +46,7 @@ def train(path: str | Path, overrides: Sequence[str] = (), allow: Sequence[str] 
         cpu.apply_dense_masks()
     mindformers_config = MindFormerConfig(str(_write_in_force(config)))
     build_context(mindformers_config)
-    if run_config.is_data_parallel(config) and config.get("load_checkpoint"):
+    if run_config.holds_whole_model(config) and config.get("load_checkpoint"):
         mindformers_config.load_checkpoint = str(
             spread(Path(config["load_checkpoint"]), get_real_group_size(), _output_dir(config) / "loaded_checkpoint")
         )

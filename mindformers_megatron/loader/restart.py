@@ -4,7 +4,8 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from mindformers_megatron.loader.checkpoints import FORMATS, TRACKER
+from mindformers_megatron.loader.checkpoints import FORMATS, TRACKER, saved_steps
+from mindformers_megatron.settings import run_config
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ def settle_resume(config: dict[str, Any]) -> None:
     if checkpoint and not config.get("use_legacy_format", True):
         _mend_tracker(checkpoint, Path(asked))
     own = Path(checkpoint.get("save_path") or Path(config.get("output_dir") or "./output") / "checkpoint")
-    if Path(asked).resolve() != own.resolve() or _has_checkpoint(own):
+    if Path(asked).resolve() != own.resolve() or _has_checkpoint(own, run_config.holds_whole_model(config)):
         return
     logger.info("no checkpoint in %s yet: the training begins at its first step", own)
     config["resume_training"] = False
@@ -56,12 +57,16 @@ def _mend_tracker(checkpoint: dict[str, Any], asked: Path) -> None:
         checkpoint["load_path"] = str(newest)
 
 
-def _has_checkpoint(folder: Path) -> bool:
+def _has_checkpoint(folder: Path, whole_model: bool) -> bool:
     # The new layout names a checkpoint in its tracker when all of it is written; the legacy one has files only.
     tracker = folder / TRACKER
     if tracker.is_file() and (_names_iteration(tracker) or _whole_iterations(folder)):
         return True
-    return any(path.suffix in FORMATS for path in folder.glob("rank_*/*"))
+    ranks = [saved_steps(rank) for rank in folder.glob("rank_*")]
+    if whole_model:
+        # Any rank can load what rank 0 has saved; see ``spread``.
+        return bool(saved_steps(folder / "rank_0"))
+    return bool(ranks) and bool(set.intersection(*ranks))
 
 
 def _names_iteration(tracker: Path) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mindformers_megatron.errors import DataError
 from mindformers_megatron.format.atomic import write_atomically
+from mindformers_megatron.loader.checkpoints import saved_steps
 
 META = "meta.json"
 
@@ -25,14 +26,16 @@ def spread(checkpoints: Path, ranks: int, into: Path) -> Path:
         into: Where to make the folders, below one for each ``checkpoints``.
 
     Returns:
-        Where they are; or ``checkpoints`` itself, if every rank has a folder there that is as new as rank 0's, or if it
-        is no such folder. Ranks may lag behind rank 0: fewer of them have gone on since, or were killed a little later.
+        Where they are; or ``checkpoints`` itself, if it is no such folder, or has a folder for every rank and no other,
+        and in each the checkpoint that is rank 0's last. Ranks lag behind where they were killed a little
+        earlier, or where fewer of them have gone on since; MindFormers would go back to what all folders hold.
 
     Raises:
         DataError: For a damaged ``meta.json``.
     """
-    newest = [_newest(checkpoints / f"rank_{rank}") for rank in range(ranks)]
-    if newest[0] is None or all(other is not None and other >= newest[0] for other in newest[1:]):
+    folders = list(checkpoints.glob("rank_*"))
+    saved = [saved_steps(checkpoints / f"rank_{rank}") for rank in range(ranks)]
+    if not saved[0] or (len(folders) == ranks and all(max(saved[0]) in other for other in saved)):
         return checkpoints
     source = (checkpoints / "rank_0").absolute()
     into = into / hashlib.sha256(str(source).encode()).hexdigest()[:8]
@@ -50,17 +53,6 @@ def spread(checkpoints: Path, ranks: int, into: Path) -> Path:
             elif not link.exists():
                 _link(file, link)
     return into
-
-
-def _newest(folder: Path) -> tuple[int, int] | None:
-    """Epoch and step of the last checkpoint in a rank's folder; (0, 0) if its record is of no use; None: no folder."""
-    if not folder.is_dir():
-        return None
-    try:
-        meta = json.loads((folder / META).read_bytes())
-        return int(meta["last_epoch"]), int(meta["last_step"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return 0, 0
 
 
 def _link(file: Path, link: Path) -> None:

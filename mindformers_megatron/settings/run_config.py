@@ -133,14 +133,11 @@ def runs_on_cpu(config: Config) -> bool:
     return str((config.get("context") or {}).get("device_target", "Ascend")).upper() == "CPU"
 
 
-def is_data_parallel(config: Config) -> bool:
+def holds_whole_model(config: Config) -> bool:
     """Whether each rank holds the whole model, and saves it in a file of its own."""
     parallel = config.get("parallel") or {}
-    return (
-        bool(config.get("use_parallel"))
-        and parallel.get("parallel_mode") in DATA_PARALLEL
-        and not config.get("checkpoint")
-    )
+    alone = not config.get("use_parallel") or parallel.get("parallel_mode") in DATA_PARALLEL
+    return alone and not config.get("checkpoint") and not config.get("auto_trans_ckpt")
 
 
 def our_loaders(config: Config) -> Iterator[tuple[str, Config]]:

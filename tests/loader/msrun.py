@@ -12,11 +12,9 @@ def msrun(
     script: Sequence[str], ranks: int, folder: Path, environment: Mapping[str, str] | None = None
 ) -> tuple[int, str]:
     """Runs a script on ``ranks`` ranks in ``folder``; returns the exit code and all that was printed."""
-    launcher = str(Path(sys.executable).with_name("msrun"))
-    workers = ["--worker_num", str(ranks), "--local_worker_num", str(ranks), "--master_port", free_port()]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        [launcher, *workers, "--log_dir", "msrun", "--join", "True", *script],
+        msrun_command(script, ranks),
         cwd=folder,
         env={**os.environ, "PATH": path, **(environment or {})},
         text=True,
@@ -25,6 +23,13 @@ def msrun(
     )
     logs = sorted((folder / "msrun").glob("worker_*.log"))
     return done.returncode, "".join([*(log.read_text() for log in logs), done.stdout])
+
+
+def msrun_command(script: Sequence[str], ranks: int) -> list[str]:
+    """The command that runs a script on ``ranks`` ranks of this machine; they log to ``msrun/``."""
+    launcher = str(Path(sys.executable).with_name("msrun"))
+    workers = ["--worker_num", str(ranks), "--local_worker_num", str(ranks), "--master_port", free_port()]
+    return [launcher, *workers, "--log_dir", "msrun", "--join", "True", *script]
 
 
 def free_port() -> str:

@@ -7,6 +7,8 @@ import pytest
 
 pytestmark = pytest.mark.train
 
+DATA_PARALLEL = {"use_parallel": True, "parallel": {"parallel_mode": 0}}
+
 
 def settled(config):
     from mindformers_megatron.loader.restart import settle_resume
@@ -42,6 +44,26 @@ def test_the_settings_of_the_new_layout_are_understood(tmp_path):
     saved = str(tmp_path / "saved")
     config = settled({"resume_training": True, "checkpoint": {"save_path": saved, "load_path": saved}})
     assert config["checkpoint"] == {"save_path": saved, "load_path": ""}
+
+
+@pytest.mark.parametrize(
+    "left, parallel, resumes",
+    [
+        # Killed in the first checkpoint: one rank was faster than the other.
+        (["rank_0/a_rank_0-1_3.tmp", "rank_1/a_rank_1-1_3.ckpt"], {"use_parallel": True}, False),
+        (["rank_0/a_rank_0-1_3.ckpt", "rank_1/a_rank_1-1_3.tmp"], {"use_parallel": True}, False),
+        (["rank_0/a_rank_0-1_3.ckpt", "rank_1/a_rank_1-1_3.ckpt"], {"use_parallel": True}, True),
+        (["rank_0/a_rank_0-1_3.ckpt", "rank_1/a_rank_1-1_3.tmp"], DATA_PARALLEL, True),
+        (["rank_0/a_rank_0-1_3.tmp", "rank_1/a_rank_1-1_3.ckpt"], DATA_PARALLEL, False),
+        (["rank_0/a_rank_0-1_3.ckpt", "rank_1/a_rank_1-1_3.tmp"], {"use_parallel": False}, True),
+    ],
+)
+def test_of_several_ranks_all_must_have_saved_unless_each_holds_the_whole_model(tmp_path, left, parallel, resumes):
+    for name in left:
+        (tmp_path / "checkpoint" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "checkpoint" / name).touch()
+    mode = {"parallel": {"parallel_mode": 1}, **parallel}
+    assert settled(resuming(tmp_path, **mode))["resume_training"] is resumes
 
 
 @pytest.mark.parametrize("suffix", [".ckpt", ".safetensors"])

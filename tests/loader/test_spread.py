@@ -61,12 +61,24 @@ def test_what_has_a_folder_for_every_rank_or_none_is_left_alone(checkpoint, tmp_
 
 
 def test_ranks_that_lag_behind_rank_0_go_on_from_its_checkpoint_too(checkpoint, tmp_path):
-    for step, spreads in ((10, False), (5, True)):
-        (checkpoint / "rank_1").mkdir(exist_ok=True)
-        (checkpoint / "rank_1" / "meta.json").write_text(meta_of(step))
-        folder = spread(checkpoint, 2, tmp_path / "links")
-        assert (folder != checkpoint) is spreads
+    (checkpoint / "rank_1").mkdir()
+    (checkpoint / "rank_1" / "llama_rank_1-1_5.ckpt").write_text("its own")
+    folder = spread(checkpoint, 2, tmp_path / "links")
+    assert (folder / "rank_1" / "llama_rank_1-1_5.ckpt").read_text() == "step 5"
     assert (folder / "rank_1" / "llama_rank_1-1_10.ckpt").read_text() == "step 10"
+
+
+def test_folders_of_ranks_that_the_run_no_longer_has_do_not_hold_it_back(checkpoint, tmp_path):
+    (checkpoint / "rank_1").mkdir()
+    (checkpoint / "rank_1" / "llama_rank_1-1_5.ckpt").touch()
+    folder = spread(checkpoint, 1, tmp_path / "links")
+    assert [path.name for path in folder.iterdir()] == ["rank_0"]
+
+
+def test_ranks_that_all_have_the_last_checkpoint_are_left_alone(checkpoint, tmp_path):
+    (checkpoint / "rank_1").mkdir()
+    (checkpoint / "rank_1" / "llama_rank_1-1_10.ckpt").touch()
+    assert spread(checkpoint, 2, tmp_path / "links") == checkpoint
 
 
 def test_a_damaged_record_is_named(checkpoint, tmp_path):
