@@ -15,6 +15,7 @@ from mindformers_megatron.loader import cpu
 from mindformers_megatron.loader.restart import settle_resume
 from mindformers_megatron.loader.spread import spread
 from mindformers_megatron.settings import run_config
+from mindformers_megatron.settings.pynative import is_pynative
 from mindformers_megatron.settings.yaml_file import Config, read_config
 
 logger = logging.getLogger(__name__)
@@ -24,6 +25,8 @@ def train(path: str | Path, overrides: Sequence[str] = (), allow: Sequence[str] 
     """Trains as the YAML says; the same call on every rank, under ``msrun`` too.
 
     A run that has already come to its end is left as it is, with a line that says so.
+
+    A YAML of the PyNative trainer (with ``training.steps``, as MindFormers 2.x has them) is run by that trainer.
 
     What is in force (the YAML, the overrides, and what they left out) is written to ``<output_dir>/config.yaml``.
 
@@ -37,6 +40,11 @@ def train(path: str | Path, overrides: Sequence[str] = (), allow: Sequence[str] 
         DataError: One line, for a file that is missing or damaged.
     """
     config = read_config(Path(path), overrides)
+    if is_pynative(config):
+        from mindformers_megatron.loader import pynative
+
+        pynative.train(config)
+        return
     settle_resume(config)
     run_config.allow(config, allow)
     run_config.complete(config)
