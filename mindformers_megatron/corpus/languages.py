@@ -11,13 +11,13 @@ from typing import Any
 from mindformers_megatron.corpus.optional import needed
 
 # Some hundred characters tell the language; windows from all of the text keep a foreign preface from telling it.
-_WINDOW, _WINDOWS = 120, 3
+_WINDOW, _WINDOWS = 80, 3
 
 
 def identify(texts: Sequence[str]) -> list[tuple[str, float]]:
     """The most likely language of each text and its probability.
 
-    Languages are named by ISO 639 codes (``zh``, ``en``, ``yue``). Looked at are three windows of 120 characters of a
+    Languages are named by ISO 639 codes (``zh``, ``en``, ``yue``). Looked at are three windows of 80 characters of a
     text, or all of a shorter one.
     """
     detect = _detector().detect
