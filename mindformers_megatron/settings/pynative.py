@@ -91,8 +91,9 @@ class PynativeRun:
         return rows // local
 
     def for_trainer(self) -> Config:
-        """The YAML without our data, which the trainer would try to build."""
-        return {name: value for name, value in self.config.items() if name != "train_dataset"}
+        """The YAML with no more of the loader than its type: the trainer knows its own loaders' options only."""
+        dataset = self.config["train_dataset"]
+        return {**self.config, "train_dataset": {**dataset, "dataloader": {"type": dataset["dataloader"]["type"]}}}
 
     def _degrees(self) -> tuple[int, int, int]:
         parallelism = self.config.get("parallelism") or {}

@@ -47,5 +47,5 @@ def test_what_does_not_fit_is_one_line(act, message):
     assert "\n" not in str(caught.value)
 
 
-def test_the_trainer_is_not_given_data_to_build():
-    assert "train_dataset" not in run().for_trainer()
+def test_the_trainer_is_not_given_options_that_it_does_not_know():
+    assert run().for_trainer()["train_dataset"] == {"dataloader": {"type": "BlendedMegatronDataLoader"}}
