@@ -39,6 +39,8 @@ class ReportServer(ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    # Connections that wait for a place; with the five that Python allows, a browser waits for seconds.
+    request_queue_size = 64
 
     def __init__(self, port: int, page: bytes, policy: str, lookups: Mapping[str, Lookup]) -> None:
         self.page, self.policy, self.lookups = page, policy, lookups

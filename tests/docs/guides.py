@@ -8,7 +8,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 ENGLISH = [
     ROOT / "README.md",
-    *(ROOT / "docs" / f"{name}.md" for name in ("prepare", "tokenizer", "train", "resume", "troubleshoot")),
+    *(
+        ROOT / "docs" / f"{name}.md"
+        for name in ("corpus", "prepare", "tokenizer", "train", "resume", "troubleshoot", "trace", "report")
+    ),
 ]
 
 # A comment before a fence keeps the block from being run, and says why.

@@ -1,6 +1,7 @@
 """What the README and the guides tell people to type does what they say, in the order in which it is read."""
 
 import os
+import re
 import subprocess
 import sys
 from itertools import islice
@@ -70,6 +71,24 @@ def test_looking_for_the_cause_of_a_symptom(workplace: Path) -> None:
     assert "sound" in printed and "rank 1" in printed
 
 
+def test_tracing_a_run_and_reporting_on_it(workplace: Path) -> None:
+    follow(DOCS / "prepare.md", workplace)
+    traced = follow(DOCS / "trace.md", workplace)
+    for block in blocks(DOCS / "trace.md"):
+        # What depends on the Python whose library is the text here is its words and their numbers.
+        if block.kind == "text":
+            assert re.sub(r"\d+", "", block.text.split(":")[0]) in re.sub(r"\d+", "", traced)
+    follow(DOCS / "report.md", workplace)
+    assert 'id="samples"' in (workplace / "report.html").read_text(encoding="utf-8")
+
+
+def test_raw_text_to_corpora(workplace: Path) -> None:
+    printed = follow(DOCS / "corpus.md", workplace)
+    assert (workplace / "corpus" / "corpora" / "code_validation_text_document.idx").is_file()
+    assert "stage near_dedup is finished" in printed
+    assert "--- Dataset Statistics: my_pretraining_dataset ---" in printed
+
+
 @pytest.mark.train
 def test_the_whole_way_in_the_readme(workplace: Path) -> None:
     printed = follow(ROOT / "README.md", workplace)
@@ -86,6 +105,12 @@ def test_preparing_training_and_resuming(workplace: Path) -> None:
 
 
 def test_commands_that_are_not_run_here_say_why() -> None:
-    allowed = {"this test is part of it", "needs two ranks", "needs the network", "trains once more"}
+    allowed = {
+        "this test is part of it",
+        "needs two ranks",
+        "needs the network",
+        "goes on until it is ended",
+        "trains once more",
+    }
     reasons = {block.reason for guide in ENGLISH for block in blocks(guide) if block.reason is not None}
     assert reasons <= allowed
