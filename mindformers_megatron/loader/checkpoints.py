@@ -65,11 +65,15 @@ def save(
     return path
 
 
-def saved_steps(folder: Path) -> set[tuple[int, int]]:
-    """Epoch and step in it of the checkpoints in a rank's folder of the legacy layout, those that are whole."""
+def saved_names(folder: Path) -> list[str]:
+    """File names of the whole checkpoints in a rank's folder of the legacy layout, as rank 0 calls them; oldest first.
+
+    Epoch and step in a name do not tell which is newer: MindFormers counts them anew whenever a run is resumed.
+    """
     # MindSpore writes a checkpoint under another name and renames it.
-    found = (re.search(r"-(\d+)_(\d+)$", path.stem) for path in folder.glob("*") if path.suffix in FORMATS)
-    return {(int(match[1]), int(match[2])) for match in found if match}
+    files = [path for path in folder.glob("*") if path.suffix in FORMATS]
+    files.sort(key=lambda path: path.stat().st_mtime_ns)
+    return [re.sub(r"_rank_\d+(?=[-_])", "_rank_0", path.name) for path in files]
 
 
 def find(load_path: Path, rank: int, name: str | None, init_step: int, global_batch_size: int) -> FoundState | None:

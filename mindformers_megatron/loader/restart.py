@@ -4,10 +4,13 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from mindformers_megatron.loader.checkpoints import FORMATS, TRACKER, saved_steps
+from mindformers_megatron.loader.checkpoints import FORMATS, TRACKER, saved_names
 from mindformers_megatron.settings import run_config
 
 logger = logging.getLogger(__name__)
+
+# MindFormers' own other ways to choose among the checkpoints of a folder.
+_OTHER_CHOICES = ("resume_by_last_timestamp_ckpt", "use_checkpoint_health_monitor")
 
 
 def settle_resume(config: dict[str, Any]) -> None:
@@ -27,10 +30,13 @@ def settle_resume(config: dict[str, Any]) -> None:
     asked = checkpoint.get("load_path") or config.get("load_checkpoint")
     if config.get("resume_training") is not True or not asked:
         return
+    whole_model = run_config.holds_whole_model(config)
     if checkpoint and not config.get("use_legacy_format", True):
         _mend_tracker(checkpoint, Path(asked))
+    else:
+        _name_newest(config, Path(asked), whole_model)
     own = Path(checkpoint.get("save_path") or Path(config.get("output_dir") or "./output") / "checkpoint")
-    if Path(asked).resolve() != own.resolve() or _has_checkpoint(own, run_config.holds_whole_model(config)):
+    if Path(asked).resolve() != own.resolve() or _has_checkpoint(own, whole_model):
         return
     logger.info("no checkpoint in %s yet: the training begins at its first step", own)
     config["resume_training"] = False
@@ -62,11 +68,28 @@ def _has_checkpoint(folder: Path, whole_model: bool) -> bool:
     tracker = folder / TRACKER
     if tracker.is_file() and (_names_iteration(tracker) or _whole_iterations(folder)):
         return True
-    ranks = [saved_steps(rank) for rank in folder.glob("rank_*")]
+    return bool(_whole_names(folder, whole_model))
+
+
+def _whole_names(folder: Path, whole_model: bool) -> list[str]:
+    """The checkpoints of the legacy layout that a run can resume from, oldest first."""
+    first = saved_names(folder / "rank_0")
     if whole_model:
         # Any rank can load what rank 0 has saved; see ``spread``.
-        return bool(saved_steps(folder / "rank_0"))
-    return bool(ranks) and bool(set.intersection(*ranks))
+        return first
+    others = [set(saved_names(rank)) for rank in folder.glob("rank_*")]
+    return [name for name in first if all(name in other for other in others)]
+
+
+def _name_newest(config: dict[str, Any], folder: Path, whole_model: bool) -> None:
+    """Names the newest checkpoint that all ranks can load, where they may have been killed at different ones.
+
+    Left to itself MindFormers compares the ranks' own records of their last ones, and fails where these lie in
+    different starts of the run.
+    """
+    names = _whole_names(folder, whole_model)
+    if names and len(list(folder.glob("rank_*"))) > 1 and not any(config.get(name) for name in _OTHER_CHOICES):
+        config["resume_training"] = names[-1]
 
 
 def _names_iteration(tracker: Path) -> bool:

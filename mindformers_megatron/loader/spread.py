@@ -6,13 +6,15 @@ MindFormers looks for a folder of each rank's own. They are made here, of links.
 
 import hashlib
 import json
+import logging
 import os
 import re
 from pathlib import Path
 
-from mindformers_megatron.errors import DataError
 from mindformers_megatron.format.atomic import write_atomically
-from mindformers_megatron.loader.checkpoints import saved_steps
+from mindformers_megatron.loader.checkpoints import saved_names
+
+logger = logging.getLogger(__name__)
 
 META = "meta.json"
 
@@ -29,13 +31,10 @@ def spread(checkpoints: Path, ranks: int, into: Path) -> Path:
         Where they are; or ``checkpoints`` itself, if it is no such folder, or has a folder for every rank and no other,
         and in each the checkpoint that is rank 0's last. Ranks lag behind where they were killed a little
         earlier, or where fewer of them have gone on since; MindFormers would go back to what all folders hold.
-
-    Raises:
-        DataError: For a damaged ``meta.json``.
     """
     folders = list(checkpoints.glob("rank_*"))
-    saved = [saved_steps(checkpoints / f"rank_{rank}") for rank in range(ranks)]
-    if not saved[0] or (len(folders) == ranks and all(max(saved[0]) in other for other in saved)):
+    saved = [saved_names(checkpoints / f"rank_{rank}") for rank in range(ranks)]
+    if not saved[0] or (len(folders) == ranks and all(saved[0][-1] in other for other in saved)):
         return checkpoints
     source = (checkpoints / "rank_0").absolute()
     into = into / hashlib.sha256(str(source).encode()).hexdigest()[:8]
@@ -49,7 +48,9 @@ def spread(checkpoints: Path, ranks: int, into: Path) -> Path:
         for file in source.iterdir():
             link = folder / _for_rank(file.name, rank)
             if file.name == META:
-                write_atomically(link, _meta_for_rank(file, rank))
+                meta = _meta_for_rank(file, rank)
+                if meta is not None:
+                    write_atomically(link, meta)
             elif not link.exists():
                 _link(file, link)
     return into
@@ -62,12 +63,14 @@ def _link(file: Path, link: Path) -> None:
     own.replace(link)
 
 
-def _meta_for_rank(path: Path, rank: int) -> bytes:
+def _meta_for_rank(path: Path, rank: int) -> bytes | None:
     try:
         meta = json.loads(path.read_bytes())
         meta["last_ckpt_file"] = _for_rank(meta["last_ckpt_file"], rank)
     except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path}: not MindFormers' record of the last checkpoint ({error!r})") from None
+        # MindFormers writes it in place; a kill may cut it short, and it does without it.
+        logger.warning("%s: not MindFormers' record of the last checkpoint (%r); left out", path, error)
+        return None
     return json.dumps(meta).encode()
 
 

@@ -1,5 +1,6 @@
 """The same command starts a run and resumes it; only the run's own, empty folder is taken for a first start."""
 
+import os
 from copy import deepcopy
 from pathlib import Path
 
@@ -63,7 +64,22 @@ def test_of_several_ranks_all_must_have_saved_unless_each_holds_the_whole_model(
         (tmp_path / "checkpoint" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "checkpoint" / name).touch()
     mode = {"parallel": {"parallel_mode": 1}, **parallel}
-    assert settled(resuming(tmp_path, **mode))["resume_training"] is resumes
+    assert bool(settled(resuming(tmp_path, **mode))["resume_training"]) is resumes
+
+
+@pytest.mark.parametrize("mode, newest", [(DATA_PARALLEL, "a_rank_0_2-1_3.ckpt"), ({}, "a_rank_0_1-1_6.ckpt")])
+def test_the_newest_checkpoint_of_several_starts_that_all_ranks_can_load_is_named(tmp_path, mode, newest):
+    for rank, names in enumerate((["-1_6", "_1-1_3", "_1-1_6", "_2-1_3"], ["-1_6", "_1-1_3", "_1-1_6"])):
+        folder = tmp_path / "checkpoint" / f"rank_{rank}"
+        folder.mkdir(parents=True)
+        for age, name in enumerate(names):
+            path = folder / f"a_rank_{rank}{name}.ckpt"
+            path.touch()
+            os.utime(path, ns=(age, age))
+    parallel = {"use_parallel": True, "parallel": {"parallel_mode": 1}, **mode}
+    assert settled(resuming(tmp_path, **parallel))["resume_training"] == newest
+    by_time = resuming(tmp_path, **parallel, resume_by_last_timestamp_ckpt=True)
+    assert settled(by_time) == by_time
 
 
 @pytest.mark.parametrize("suffix", [".ckpt", ".safetensors"])
