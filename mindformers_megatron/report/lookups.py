@@ -10,7 +10,7 @@ from mindformers_megatron.errors import ConfigError
 from mindformers_megatron.format.reader import IndexedDataset
 from mindformers_megatron.report.steps import StepMap
 from mindformers_megatron.report.trace import document_extent, find_document, origin_of, trace_samples
-from mindformers_megatron.report.viewer import Viewer, find_file, place_of
+from mindformers_megatron.report.viewer import MOST_TOKENS, Viewer, find_file, place_of
 from mindformers_megatron.sampling.plan import SamplePlan
 
 _MOST_SAMPLES = 64
@@ -52,8 +52,9 @@ def look_up_trace(
             samples = samples[rank::ranks]
     else:
         raise ConfigError("nothing is asked for; give a step, a sample or a document")
-    traced = trace_samples(plan, samples[:_MOST_SAMPLES])
-    return {"samples": [viewer.sample(one, place_of(steps, ranks, one.sample)) for one in traced]}
+    most = max(1, min(_MOST_SAMPLES, MOST_TOKENS // plan.seq_length))
+    shown = [viewer.sample(one, place_of(steps, ranks, one.sample)) for one in trace_samples(plan, samples[:most])]
+    return {"samples": shown, "count": int(samples.size)}
 
 
 def look_up_source(

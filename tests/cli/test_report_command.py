@@ -42,6 +42,20 @@ def test_a_run_by_its_output_folder(folder: Path) -> None:
     assert 'id="mix"' in page(folder / OUTPUT)
 
 
+def test_what_a_run_wrote_down_is_drawn_and_compared(folder: Path) -> None:
+    config = yaml.safe_load((folder / "run.yaml").read_text())
+    config["callbacks"] = [{"type": "MegatronMixMonitor", "path": "mix.jsonl"}]
+    (folder / "run.yaml").write_text(yaml.safe_dump(config))
+    corpora = {name: {"share": 0.5, "asked": 0.5, "samples": 5} for name in ("wiki", "code")}
+    (folder / "mix.jsonl").write_text(json.dumps({"samples": [0, 10], "corpora": corpora, "checked_rows": 2}) + "\n")
+    assert run(["report", "run.yaml"]) == 0
+    shown = page(folder / OUTPUT)
+    assert shown.count('class="dot"') == 2
+    assert "agrees with the plan in all 1 reports; 2 rows" in shown
+    (folder / "mix.jsonl").write_text("{}\n")
+    assert run(["report", "run.yaml"]) == 1
+
+
 def test_a_folder_of_pairs(folder: Path) -> None:
     (folder / "work").mkdir()
     write_corpus(folder / "work" / "unfinished", [[1, 2]])

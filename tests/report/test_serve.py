@@ -13,7 +13,12 @@ from urllib.parse import urlencode
 import pytest
 from report_pages import TOKENIZER, write_run
 
+from mindformers_megatron import IndexedDataset, SamplePlan
 from mindformers_megatron.cli.main import run
+from mindformers_megatron.errors import ConfigError
+from mindformers_megatron.report.lookups import look_up_source, look_up_trace
+from mindformers_megatron.report.steps import Anchor, StepMap
+from mindformers_megatron.report.viewer import Viewer
 
 TEXTS = [f"Document {number} says something, and it is not what the others say." for number in range(80)]
 
@@ -118,6 +123,12 @@ def test_what_cannot_be_looked_up_is_said_in_a_line(port: int, what: str, query:
     assert says in found["error"]
 
 
+def test_a_step_of_more_samples_than_a_page_holds_is_cut_and_says_so(folder: Path) -> None:
+    plan = SamplePlan.build([str(folder / "corpus-0")], seq_length=48)
+    found = look_up_trace(plan, StepMap((Anchor(0, 0, 500),), 500), 1, 1, Viewer(), {"step": "1"})
+    assert (len(found["samples"]), found["count"]) == (64, 500)
+
+
 def test_a_step_far_beyond_the_run_is_answered(port: int) -> None:
     status, found = look_up(port, "trace", step=10**14)
     assert status == 200
@@ -176,10 +187,6 @@ def test_only_this_machine_is_listened_to(port: int) -> None:
 
 
 def test_raw_files_outside_of_the_folder_are_not_shown(tmp_path: Path) -> None:
-    from mindformers_megatron import IndexedDataset
-    from mindformers_megatron.errors import ConfigError
-    from mindformers_megatron.report.lookups import look_up_source
-
     (tmp_path / "data").mkdir()
     write_run(tmp_path, {"wiki": TEXTS})
     (tmp_path / "data" / "raw-0.jsonl").symlink_to(tmp_path / "raw-0.jsonl")

@@ -175,7 +175,11 @@
     sample.ids.forEach((id, column) => {
       const shown = sample.texts === null ? String(id) : sample.texts[column];
       const label = column >= sample.loss.length;
-      const token = make("span", `t d${partOf(sample, column) % COLOURS}`, shown);
+      const place = partOf(sample, column);
+      const part = sample.documents[place];
+      // What no document covers is padding.
+      const colour = part && column < part.column + part.length ? ` d${place % COLOURS}` : "";
+      const token = make("span", `t${colour}`, shown);
       if (sample.texts === null) token.classList.add("ids");
       if (!label && !sample.loss[column]) token.classList.add("off");
       if (starts.has(column) && column) token.classList.add("start");
@@ -279,6 +283,7 @@
           button.addEventListener("click", () => showSample(sample));
           places.append(button);
         });
+        if (found.count > found.samples.length) places.append(say("more", { count: found.count - found.samples.length }));
         status.append(places);
         if (found.samples.length) showSample(found.samples[0]);
       }
