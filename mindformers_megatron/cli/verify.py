@@ -112,7 +112,7 @@ def _lines(verdict: "Verdict", texts: list[dict[str, Any]]) -> list[str]:
         if count > shown.get(kind, 0)
     ]
     if damaged := size_of(verdict.damaged):
-        lines.append(f"  {damaged:,} of {verdict.documents:,} documents are damaged; `mfm repair` writes a sound pair")
+        lines.append(f"  damaged documents: {damaged:,} of {verdict.documents:,}; `mfm repair` writes a sound pair")
     lines += [f"  note: {note}" for note in verdict.notes]
     lines += [f"  document {text['document']:,}: {text['text']!r}" for text in texts]
     return lines

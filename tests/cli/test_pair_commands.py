@@ -117,7 +117,7 @@ def test_every_document_is_compared_with_its_text(folder: Path, damaged: str) ->
     done = mfm(folder, "verify", damaged, "--full", "--tokenizer", TOKENIZER, "--sources")
     assert done.returncode == 1
     assert "source: document 15, sequence 15, token 2, byte 4,000, raw.jsonl:16" in done.stdout
-    assert "2 of 139 documents are damaged" in done.stdout
+    assert "damaged documents: 2 of 139" in done.stdout
 
 
 def test_other_layouts_are_converted_and_described(folder: Path) -> None:

@@ -82,6 +82,15 @@ def test_tracing_a_run_and_reporting_on_it(workplace: Path) -> None:
     assert 'id="samples"' in (workplace / "report.html").read_text(encoding="utf-8")
 
 
+def test_damage_that_is_found_and_repaired(workplace: Path) -> None:
+    follow(DOCS / "prepare.md", workplace)
+    printed = follow(DOCS / "verify.md", workplace)
+    assert "damaged documents: 1 of 300" in printed
+    assert "1 made anew; it has the checksums that the metadata names" in printed
+    assert printed.count("the files are the same byte for byte") == 2
+    assert "NumPy .npz layout, 300 documents" in printed
+
+
 def test_raw_text_to_corpora(workplace: Path) -> None:
     printed = follow(DOCS / "corpus.md", workplace)
     assert (workplace / "corpus" / "corpora" / "code_validation_text_document.idx").is_file()
