@@ -28,13 +28,12 @@ def spread(checkpoints: Path, ranks: int, into: Path) -> Path:
         into: Where to make the folders, below one for each ``checkpoints``.
 
     Returns:
-        Where they are; or ``checkpoints`` itself, if it is no such folder, or has a folder for every rank and no other,
-        and in each the checkpoint that is rank 0's last. Ranks lag behind where they were killed a little
-        earlier, or where fewer of them have gone on since; MindFormers would go back to what all folders hold.
+        Where they are; or ``checkpoints`` itself, if it is no such folder, or is one rank's for one rank. Where ranks
+        have folders of their own, these are not used: ranks that were killed at different moments have given the same
+        name to checkpoints of different steps, since MindFormers numbers them by what lies in a rank's folder.
     """
     folders = list(checkpoints.glob("rank_*"))
-    saved = [saved_names(checkpoints / f"rank_{rank}") for rank in range(ranks)]
-    if not saved[0] or (len(folders) == ranks and all(saved[0][-1] in other for other in saved)):
+    if not saved_names(checkpoints / "rank_0") or (ranks == 1 and len(folders) == 1):
         return checkpoints
     source = (checkpoints / "rank_0").absolute()
     into = into / hashlib.sha256(str(source).encode()).hexdigest()[:8]

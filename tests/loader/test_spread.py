@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-
 pytestmark = pytest.mark.train
 
 
@@ -53,7 +52,7 @@ def test_another_checkpoint_gets_other_links(checkpoint, tmp_path):
     assert spread(moved, 2, tmp_path / "links") != first
 
 
-def test_what_has_a_folder_for_every_rank_or_none_is_left_alone(checkpoint, tmp_path):
+def test_what_is_one_ranks_for_one_rank_or_no_checkpoint_is_left_alone(checkpoint, tmp_path):
     assert spread(checkpoint, 1, tmp_path / "links") == checkpoint
     assert spread(tmp_path, 2, tmp_path / "links") == tmp_path
     assert not (tmp_path / "links").exists()
@@ -74,10 +73,11 @@ def test_folders_of_ranks_that_the_run_no_longer_has_do_not_hold_it_back(checkpo
     assert [path.name for path in folder.iterdir()] == ["rank_0"]
 
 
-def test_ranks_that_all_have_the_last_checkpoint_are_left_alone(checkpoint, tmp_path):
+def test_a_checkpoint_of_the_same_name_may_be_of_another_step_and_is_not_used(checkpoint, tmp_path):
     (checkpoint / "rank_1").mkdir()
-    (checkpoint / "rank_1" / "llama_rank_1-1_10.ckpt").touch()
-    assert spread(checkpoint, 2, tmp_path / "links") == checkpoint
+    (checkpoint / "rank_1" / "llama_rank_1-1_10.ckpt").write_text("step 7 of another start")
+    folder = spread(checkpoint, 2, tmp_path / "links")
+    assert (folder / "rank_1" / "llama_rank_1-1_10.ckpt").read_text() == "step 10"
 
 
 def test_a_damaged_record_is_left_out_with_a_warning(checkpoint, tmp_path, caplog):
