@@ -205,4 +205,8 @@ def _pairs_in(folder: Path) -> "dict[str, IndexedDataset]":
     # What stages leave for each other is no result.
     files = [file for file in files if file.relative_to(folder).parts[0] != OutputFolder(folder).work.name]
     prefixes = [file.with_suffix("") for file in files if file.with_suffix(".bin").is_file()]
-    return {str(prefix.relative_to(folder)): IndexedDataset(prefix) for prefix in prefixes}
+    names = [prefix.name for prefix in prefixes]
+    return {
+        prefix.name if names.count(prefix.name) == 1 else str(prefix.relative_to(folder)): IndexedDataset(prefix)
+        for prefix in prefixes
+    }

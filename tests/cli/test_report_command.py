@@ -51,7 +51,7 @@ def test_what_a_run_wrote_down_is_drawn_and_compared(folder: Path) -> None:
     assert run(["report", "run.yaml"]) == 0
     shown = page(folder / OUTPUT)
     assert shown.count('class="dot"') == 2
-    assert "agrees with the plan in all 1 reports; 2 rows" in shown
+    assert "agrees with the plan in every report (1); rows of real batches compared: 2" in shown
     (folder / "mix.jsonl").write_text("{}\n")
     assert run(["report", "run.yaml"]) == 1
 

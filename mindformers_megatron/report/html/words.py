@@ -41,11 +41,11 @@ WORDS: dict[str, tuple[str, str]] = {
         "{samples} 个样本中 {name} 占 {given}，所设为 {asked}。",
     ),
     "find.recorded": (
-        "The run's own log agrees with the plan in all {count} reports; {rows} rows of real batches were compared.",
+        "The run's own log agrees with the plan in every report ({count}); rows of real batches compared: {rows}.",
         "训练自己的记录共 {count} 次，全部与计划一致；其中比对了真实批次的 {rows} 行。",
     ),
     "find.recorded_off": (
-        "{off} of {count} reports in the run's own log are not what the plan says: the log is of another run, or the "
+        "In {off} of {count} reports the run's own log is not what the plan says: the log is of another run, or the "
         "batches were changed on their way.",
         "训练自己的 {count} 次记录中有 {off} 次与计划不符：记录属于另一次训练，或批次在途中被改动。",
     ),
@@ -70,17 +70,17 @@ WORDS: dict[str, tuple[str, str]] = {
         "{name} lost {share} of its documents, {lost} of them in {step}.",
         "{name} 的文档丢了 {share}，其中 {lost} 篇丢在 {step}。",
     ),
-    "find.rejects": ("{count} records could not be read.", "{count} 条记录无法读取。"),
+    "find.rejects": ("Records that could not be read: {count}.", "{count} 条记录无法读取。"),
     "find.whole_items": (
-        "{count} items of {name} were found in the raw corpus word for word.",
+        "Items of {name} that stood in the raw corpus word for word: {count}.",
         "{name} 有 {count} 道题原样出现在原始语料中。",
     ),
     "find.part_items": (
-        "Parts of {count} items of {name} were found in the raw corpus, none of them whole.",
+        "Items of {name} of which parts stood in the raw corpus: {count}. None stood there whole.",
         "{name} 有 {count} 道题的片段出现在原始语料中，没有整题出现。",
     ),
     "find.taken_out": (
-        "What was found of evaluation sets was taken out: {dropped} documents dropped, {cut} cut.",
+        "What was found of evaluation sets was taken out. Documents dropped: {dropped}, cut: {cut}.",
         "发现的评测内容已去除：丢弃 {dropped} 篇文档，删减 {cut} 篇。",
     ),
     "find.clean": ("Nothing of {name} was found in the corpus.", "语料中没有发现 {name} 的内容。"),
@@ -109,7 +109,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "mix.epochs_whole": ("epochs, whole run", "全程遍数"),
     "mix.over": ("Delivered over the run", "训练过程中的实际份额"),
     "mix.over_key": (
-        "Line: delivered in each of {count} stretches. Dashes: asked.",
+        "Line: delivered, in stretches of the run ({count}). Dashes: asked.",
         "实线：{count} 段中每段的实际份额。虚线：所设。",
     ),
     "mix.dots": ("Dots: what the run wrote down.", "圆点：训练自己的记录。"),
