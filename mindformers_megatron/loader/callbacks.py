@@ -71,7 +71,8 @@ class MegatronDataState(Callback):  # type: ignore[misc]
                 continue
             self._saved_step = params.cur_step_num
             step = monitor._append_step_num + params.cur_step_num
-            if monitor.use_legacy_format:
+            # MindFormers 1.6 has no other layout, and does not say so.
+            if getattr(monitor, "use_legacy_format", True):
                 checkpoint = Path(monitor.latest_ckpt_file_name)
             elif get_real_rank() == 0:
                 root = monitor.directory or get_output_subpath("checkpoint", append_rank=False)

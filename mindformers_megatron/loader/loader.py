@@ -189,7 +189,7 @@ class BlendedMegatronDataLoader(GeneratorDataset):  # type: ignore[misc]
         if batched not in (None, self.options.rows_per_step):
             raise ConfigError(
                 f"the rows are batched by {batched}, the loader counts {self.options.rows_per_step} rows to a step; "
-                f"build it with batch_size={batched}"
+                f"build it with batch_size={batched} (in YAML: data_loader.batch_size)"
             )
         init_step, global_batch_size = root.get_init_step(), (batched or 1) * self.shard.ranks
         self.sampler.start = self.first_sample(init_step, global_batch_size) - init_step * global_batch_size

@@ -10,7 +10,7 @@ import mindspore
 import numpy as np
 import numpy.typing as npt
 from mindformers.core.context.build_context import Context, get_context
-from mindformers.dataset.dataloader.utils import is_dataset_built_on_rank
+from mindformers.dataset.dataloader.blended_megatron_dataloader import is_dataset_built_on_rank
 from mindformers.tools.utils import get_real_group_size
 
 from mindformers_megatron.loader.source import Row, SampleSource
