@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import orjson
 
+from mindformers_megatron.errors import DataError
 from mindformers_megatron.execution.engines import Engine, Notify
 from mindformers_megatron.format.atomic import write_atomically
 
@@ -60,9 +61,8 @@ def run_jobs(
     """
     folder.mkdir(parents=True, exist_ok=True)
     told = on_done or (lambda size: None)
-    known = {
-        job.name: result for job in jobs if (result := finished(folder, job.name, job.key, job.outputs)) is not None
-    }
+    # Not the results themselves: those of many shards do not fit in memory.
+    known = {job.name for job in jobs if finished(folder, job.name, job.key, job.outputs) is not None}
     for job in jobs:
         if job.name in known:
             told(job.size)
@@ -70,7 +70,12 @@ def run_jobs(
     made = engine.map(partial(_Marked, work, folder), left, on_notice=told, describe=lambda job: job.name)
     try:
         for job in jobs:
-            yield known.pop(job.name) if job.name in known else next(made)
+            result = finished(folder, job.name, job.key) if job.name in known else next(made)
+            if result is None:
+                raise DataError(
+                    f"{folder / job.name}{_SUFFIX}: was removed or overwritten while it was needed; run again"
+                )
+            yield result
     finally:
         made.close()
 

@@ -35,6 +35,7 @@ class Shard:
         path: where they are.
         key: says all that they depend on.
         documents: how many.
+        bytes: of their texts.
         first: the number, in the corpus, of the first.
     """
 
@@ -43,8 +44,9 @@ class Shard:
     priority: int
     path: Path
     key: str
-    documents: int
-    first: int
+    documents: int = 0
+    bytes: int = 0
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,11 @@
 """Where things are in the folder that a recipe fills."""
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from mindformers_megatron.format.atomic import StagedFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +81,25 @@ class OutputFolder:
     def joined(self) -> Path:
         """The markers of pairs that are complete."""
         return self.work / "tokenize" / "joined"
+
+    @contextlib.contextmanager
+    def claim(self) -> Iterator[None]:
+        """Keeps other runs out of the folder, and removes what a killed one was in the midst of writing.
+
+        Raises:
+            ConfigError: another run is at work there, or it cannot be written to.
+        """
+        self.work.mkdir(parents=True, exist_ok=True)
+        claimed = StagedFile(self.work / "running", exclusive=True)
+        try:
+            written = (self.rejects, self.statistics, self.report, self.training)
+            for left_over in (
+                *self.work.glob("*/*/*.tmp"),
+                *(path for name in written for path in self.root.glob(f"{name.name}.*.tmp")),
+                *self.root.glob("*.parquet.*.tmp"),
+                *self.corpora.glob("*.*.tmp"),
+            ):
+                left_over.unlink(missing_ok=True)
+            yield
+        finally:
+            claimed.discard()

@@ -1,7 +1,7 @@
 """Doing what is left of a stage, and telling how far it is."""
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -60,8 +60,8 @@ class JobRunner:
 
     def run(
         self, stage: str, what: str, work: Callable[[Any], Values], jobs: Sequence[Job[Any]], folder: Path
-    ) -> list[Values]:
-        """Does the jobs that are left; returns the results of all, in order.
+    ) -> Iterator[Values]:
+        """Does the jobs that are left while it is iterated over; yields the results of all, in order.
 
         Raises:
             ConfigError: the stage was to be finished, and is not.
@@ -71,9 +71,8 @@ class JobRunner:
             left = sum(finished(folder, job.name, job.key, job.outputs) is None for job in jobs)
             self._refuse(stage, f"{left:,} of {len(jobs):,} shards are", left)
         self._progress.begin(stage, what, sum(job.size for job in jobs))
-        results = list(run_jobs(self._engine, work, jobs, folder, on_done=self._progress.advance))
+        yield from run_jobs(self._engine, work, jobs, folder, on_done=self._progress.advance)
         self._progress.end()
-        return results
 
     def once(
         self,

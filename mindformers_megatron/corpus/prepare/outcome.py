@@ -1,5 +1,6 @@
 """What a recipe came to, as values."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from mindformers_megatron.corpus.prepare.exchange import Shard
 from mindformers_megatron.corpus.prepare.raw import RawPart
 from mindformers_megatron.corpus.prepare.stages import Stage
 from mindformers_megatron.corpus.recipe import Recipe
+from mindformers_megatron.corpus.tally import Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,13 +19,15 @@ class StageOutcome:
     Attributes:
         stage: the stage.
         shards: what it left, in order.
-        results: of its jobs, in the order of the shards; see ``StageWork``.
+        tallies: of its steps, over all shards.
+        rejects: records that could not be read, by source.
         found: what the global step it begins with found.
     """
 
     stage: Stage
     shards: tuple[Shard, ...]
-    results: tuple[dict[str, Any], ...]
+    tallies: tuple[Tally, ...]
+    rejects: Mapping[str, int] = field(default_factory=dict)
     found: dict[str, Any] = field(default_factory=dict)
 
 
@@ -34,12 +38,10 @@ class PartShard:
     Attributes:
         part: the part.
         shard: its documents.
-        bytes: of their texts.
     """
 
     part: str
     shard: Shard
-    bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,8 +55,9 @@ def pack(
         shard: Shard = replace(one.shard, name=f"{one.shard.name}.{one.part}", key=key)
         task = TokenTask(shard, str(folder.tokens() / shard.name))
         outputs = (bin_path(task.pair), idx_path(task.pair), docs_path(task.pair), metadata_path(task.pair))
-        listed.append(Job(shard.name, key, task, one.bytes, outputs))
-    jobs.run(TOKENIZE, "tokenizing", TokenWork(spec, recipe.packing), listed, folder.tokens())
+        listed.append(Job(shard.name, key, task, one.shard.bytes, outputs))
+    for _ in jobs.run(TOKENIZE, "tokenizing", TokenWork(spec, recipe.packing), listed, folder.tokens()):
+        pass
     groups: dict[tuple[str, str], list[Job[TokenTask]]] = {}
     for one, job in zip(divided, listed, strict=True):
         groups.setdefault((one.shard.source, one.part), []).append(job)
@@ -79,7 +80,7 @@ def _train(folder: OutputFolder, jobs: JobRunner, kept: Sequence[PartShard], voc
     key = fingerprint_of({"shards": [one.shard.key for one in kept], "vocab_size": vocab_size})
 
     def work() -> dict[str, Any]:
-        train_tokenizer([one.shard for one in kept], sum(one.bytes for one in kept), vocab_size, folder.tokenizer)
+        train_tokenizer([one.shard for one in kept], sum(one.shard.bytes for one in kept), vocab_size, folder.tokenizer)
         return {}
 
     outputs = (folder.tokenizer / "tokenizer.json",)

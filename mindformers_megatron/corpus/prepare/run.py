@@ -1,12 +1,9 @@
 """A recipe carried out: stage by stage, each shard a job that is done once."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import Any
-
-import orjson
 
 from mindformers_megatron.corpus.jobs import Job
 from mindformers_megatron.corpus.prepare.exchange import Gathered, Shard, Survey
@@ -15,15 +12,15 @@ from mindformers_megatron.corpus.prepare.job_runner import JobRunner, Progress, 
 from mindformers_megatron.corpus.prepare.outcome import Corpus, Outcome, PartShard, StageOutcome
 from mindformers_megatron.corpus.prepare.packing import pack
 from mindformers_megatron.corpus.prepare.raw import RawPart, find_parts
+from mindformers_megatron.corpus.prepare.rejects_file import RejectsFile
 from mindformers_megatron.corpus.prepare.shard_work import GatherWork, ShardTask, SplitTask, SplitWork, StageWork
 from mindformers_megatron.corpus.prepare.splitting import Split
 from mindformers_megatron.corpus.prepare.stages import SPLIT, TOKENIZE, Stage, stages_of
 from mindformers_megatron.corpus.recipe import Recipe
-from mindformers_megatron.corpus.rejects import Reject, Rejects
 from mindformers_megatron.corpus.splits import REST
+from mindformers_megatron.corpus.tally import Tally
 from mindformers_megatron.errors import ConfigError, DataError, unknown_option
 from mindformers_megatron.execution.engines import Engine
-from mindformers_megatron.format.atomic import open_atomically
 from mindformers_megatron.format.fingerprint import fingerprint_of
 
 
@@ -83,9 +80,16 @@ def carry_out(recipe: Recipe, engine: Engine, progress: Progress, selection: Sel
         ConfigError: it cannot be done as asked.
         DataError: a raw file is missing or damaged, or nothing is left of the documents.
     """
+    folder = OutputFolder(recipe.output)
+    with folder.claim():
+        return _carry_out(recipe, folder, engine, progress, selection)
+
+
+def _carry_out(
+    recipe: Recipe, folder: OutputFolder, engine: Engine, progress: Progress, selection: Selection
+) -> Outcome | None:
     names = stage_names(recipe)
     only = None if selection.only is None else stage_of(recipe, selection.only)
-    folder = OutputFolder(recipe.output)
     if selection.start is not None:
         for name in names[names.index(stage_of(recipe, selection.start)) :]:
             shutil.rmtree(folder.work / name, ignore_errors=True)
@@ -166,15 +170,13 @@ class _StageRun:
                     priority=part.source.priority,
                     path=self._kept / f"{part.name}.parquet",
                     key=key,
-                    documents=0,
-                    first=0,
                 )
             )
             jobs.append(self._job(shards[-1], part.part, part.part.bytes))
         work = StageWork(self._stage, None, self._following and self._following[1], allowed)
-        results = self._jobs.run(self._stage.name, "reading", work, jobs, self._kept)
-        _write_rejects(self._folder, results, allowed)
-        return self._outcome(shards, results)
+        with RejectsFile(self._folder.rejects, allowed) as rejects:
+            results = self._jobs.run(self._stage.name, "reading", work, jobs, self._kept)
+            return self._outcome(shards, rejects.noting(results, shards), rejects)
 
     def advance(self, before: StageOutcome) -> StageOutcome:
         """A stage that begins with a global step."""
@@ -183,13 +185,13 @@ class _StageRun:
         given = gather(self._folder, self._jobs, self._stage.name, exchange, before)
         found, summary = self._jobs.find(self._stage.name, exchange, given)
         shards, jobs = [], []
-        for one, result in zip(given, before.results, strict=True):
+        for one in given:
             key = fingerprint_of({"shard": one.shard.key, "found": summary["key"], "settings": self._settings})
             shards.append(replace(one.shard, path=self._kept / f"{one.shard.name}.parquet", key=key))
-            jobs.append(self._job(shards[-1], one, result["bytes"]))
+            jobs.append(self._job(shards[-1], one, one.shard.bytes))
         work = StageWork(self._stage, found, self._following and self._following[1], None)
         results = self._jobs.run(self._stage.name, "applying", work, jobs, self._kept)
-        return self._outcome(shards, results, summary)
+        return self._outcome(shards, results, found=summary)
 
     def _job(self, shard: Shard, given: Any, size: int) -> Job[ShardTask]:
         gathered, key = None, ""
@@ -201,14 +203,28 @@ class _StageRun:
         task = ShardTask(shard.name, given, shard.path, gathered, key)
         return Job(shard.name, shard.key, task, size, (shard.path,))
 
-    def _outcome(self, shards: Sequence[Shard], results: Sequence[Values], found: Values | None = None) -> StageOutcome:
-        counts = [int(result["documents"]) for result in results]
-        firsts = accumulate(counts, initial=0)
-        placed = [
-            replace(shard, documents=count, first=first)
-            for shard, count, first in zip(shards, counts, firsts, strict=False)
-        ]
-        return StageOutcome(stage=self._stage, shards=tuple(placed), results=tuple(results), found=found or {})
+    def _outcome(
+        self,
+        shards: Sequence[Shard],
+        results: Iterable[Values],
+        rejects: RejectsFile | None = None,
+        found: Values | None = None,
+    ) -> StageOutcome:
+        tallies = [Tally() for _ in self._stage.step_names]
+        placed: list[Shard] = []
+        first = 0
+        for shard, result in zip(shards, results, strict=True):
+            placed.append(replace(shard, documents=result["documents"], bytes=result["bytes"], first=first))
+            first += placed[-1].documents
+            for tally, values in zip(tallies, result["tallies"], strict=True):
+                tally.add(Tally.from_json(values))
+        return StageOutcome(
+            stage=self._stage,
+            shards=tuple(placed),
+            tallies=tuple(tallies),
+            rejects=rejects.counts if rejects is not None else {},
+            found=found or {},
+        )
 
 
 def gather(folder: OutputFolder, jobs: JobRunner, stage: str, exchange: Survey, before: StageOutcome) -> list[Gathered]:
@@ -216,10 +232,10 @@ def gather(folder: OutputFolder, jobs: JobRunner, stage: str, exchange: Survey, 
     target = folder.gathered(stage)
     given = [Gathered(shard, target / f"{shard.name}.npz") for shard in before.shards]
     listed = [
-        Job(one.shard.name, _gathered_key(one.shard.key, exchange), one, result["bytes"], (one.path,))
-        for one, result in zip(given, before.results, strict=True)
+        Job(one.shard.name, _gathered_key(one.shard.key, exchange), one, one.shard.bytes, (one.path,)) for one in given
     ]
-    jobs.run(stage, "looking at texts", GatherWork(exchange), listed, target)
+    for _ in jobs.run(stage, "looking at texts", GatherWork(exchange), listed, target):
+        pass
     return given
 
 
@@ -227,28 +243,21 @@ def _divide(recipe: Recipe, folder: OutputFolder, jobs: JobRunner, last: StageOu
     """What each shard gives to each part, by part."""
     options = recipe.splits
     if not options.sizes:
-        return [
-            PartShard(part=REST, shard=shard, bytes=result["bytes"])
-            for shard, result in zip(last.shards, last.results, strict=True)
-            if shard.documents
-        ]
+        return [PartShard(part=REST, shard=shard) for shard in last.shards if shard.documents]
     split = Split(options)
     given = gather(folder, jobs, SPLIT, split, last)
     found, summary = jobs.find(SPLIT, split, given)
     kept = folder.kept(SPLIT)
     listed = []
-    for one, result in zip(given, last.results, strict=True):
+    for one in given:
         key = fingerprint_of({"shard": one.shard.key, "found": summary["key"]})
         outputs = {part: kept / f"{one.shard.name}.{part}.parquet" for part in options.parts}
-        listed.append(Job(one.shard.name, key, SplitTask(one, outputs), result["bytes"], tuple(outputs.values())))
-    results = jobs.run(SPLIT, "dividing", SplitWork(split, found), listed, kept)
+        listed.append(Job(one.shard.name, key, SplitTask(one, outputs), one.shard.bytes, tuple(outputs.values())))
+    results = list(jobs.run(SPLIT, "dividing", SplitWork(split, found), listed, kept))
     return [
         PartShard(
             part=part,
-            shard=replace(
-                job.task.given.shard, path=job.task.outputs[part], key=job.key, documents=counts["documents"]
-            ),
-            bytes=counts["bytes"],
+            shard=replace(job.task.given.shard, path=job.task.outputs[part], key=job.key, **counts),
         )
         for part in options.parts
         for job, result in zip(listed, results, strict=True)
@@ -258,22 +267,3 @@ def _divide(recipe: Recipe, folder: OutputFolder, jobs: JobRunner, last: StageOu
 
 def _gathered_key(shard: str, exchange: Survey) -> str:
     return fingerprint_of({"shard": shard, "gathered": exchange.gathering()})
-
-
-def _write_rejects(folder: OutputFolder, results: Sequence[Values], allowed: int | None) -> None:
-    """Lists the records of all shards that cannot be read.
-
-    Raises:
-        DataError: they are more than may be.
-    """
-    found = [Reject(**reject) for result in results for reject in result["rejects"]]
-    if not found:
-        # Those of an earlier run say nothing about this one.
-        folder.rejects.unlink(missing_ok=True)
-        return
-    with open_atomically(folder.rejects) as file:
-        for reject in found:
-            file.write(orjson.dumps(reject.to_json(), option=orjson.OPT_APPEND_NEWLINE))
-    collected = Rejects(allowed)
-    for reject in found:
-        collected.add(reject)

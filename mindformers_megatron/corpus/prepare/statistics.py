@@ -1,6 +1,5 @@
 """``data_stats.json``: what happened to the texts of a recipe, for programs. docs/corpus.md explains the fields."""
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from mindformers_megatron.corpus.prepare.outcome import Outcome, StageOutcome
 from mindformers_megatron.corpus.prepare.raw import raw_files
 from mindformers_megatron.corpus.prepare.stages import Languages
 from mindformers_megatron.corpus.prepare.tables import name_documents
-from mindformers_megatron.corpus.tally import Tally
 
 SCHEMA_VERSION = 1
 # Evaluation items told in the file; all are in the table.
@@ -51,9 +49,7 @@ def statistics(outcome: Outcome) -> Values:
 
 
 def _sources(outcome: Outcome) -> Values:
-    rejects: Counter[str] = Counter()
-    for shard, result in zip(outcome.stages[0].shards, outcome.stages[0].results, strict=True):
-        rejects[shard.source] += len(result["rejects"])
+    rejects = outcome.stages[0].rejects
     sources = {}
     for source in outcome.recipe.sources:
         files = raw_files(outcome.parts, source.name)
@@ -61,7 +57,7 @@ def _sources(outcome: Outcome) -> Values:
             "files": len(files),
             "bytes": sum(file.size for file in files),
             "priority": source.priority,
-            "rejected_records": rejects[source.name],
+            "rejected_records": rejects.get(source.name, 0),
         }
     return sources
 
@@ -72,7 +68,7 @@ def _steps(outcome: Outcome) -> tuple[list[Values], Values]:
     languages: Values = {}
     for stage in outcome.stages:
         for place, (name, settings) in enumerate(zip(stage.stage.step_names, stage.stage.settings(), strict=True)):
-            tally = _tally(stage, place)
+            tally = stage.tallies[place]
             if name == Languages.name:
                 languages = {
                     source: dict(sorted(counts.found.items(), key=lambda item: (-item[1], item[0])))
@@ -90,13 +86,6 @@ def _steps(outcome: Outcome) -> tuple[list[Values], Values]:
                 }
             )
     return steps, languages
-
-
-def _tally(stage: StageOutcome, place: int) -> Tally:
-    total = Tally()
-    for result in stage.results:
-        total.add(Tally.from_json(result["tallies"][place]))
-    return total
 
 
 def _global_steps(outcome: Outcome) -> list[Values]:
@@ -132,7 +121,7 @@ def _kept(outcome: Outcome) -> Values:
     for one in outcome.divided:
         counts = kept[one.shard.source].setdefault(one.part, {"documents": 0, "bytes": 0})
         counts["documents"] += one.shard.documents
-        counts["bytes"] += one.bytes
+        counts["bytes"] += one.shard.bytes
     for corpus in outcome.corpora:
         kept[corpus.source][corpus.part]["tokens"] = corpus.written["tokens"]
     unit = "tokens" if outcome.corpora else "bytes"
@@ -150,7 +139,7 @@ def _splits(outcome: Outcome) -> Values:
         of_part = [one for one in outcome.divided if one.part == part]
         splits[part] = {
             "documents": sum(one.shard.documents for one in of_part),
-            "bytes": sum(one.bytes for one in of_part),
+            "bytes": sum(one.shard.bytes for one in of_part),
             "tokens": sum(corpus.written["tokens"] for corpus in outcome.corpora if corpus.part == part),
         }
     return splits

@@ -72,6 +72,6 @@ def recipe(raw: Path, **changes: Any) -> dict[str, Any]:
         "evaluation": {"quiz": str(raw / "quiz.jsonl")},
         "splits": {"validation": 0.1, "test": 5},
         "tokenizer": {"train": 400},
-        "packing": {"seq_length": 32},
+        "packing": {"seq_length": 32, "engine": "hf"},
         **changes,
     }

@@ -9,6 +9,9 @@ import pytest
 from corpus.prepare.carrying_out import digests, prepare
 from corpus.prepare.raw_texts import recipe, write_raw
 
+from mindformers_megatron.corpus.prepare.folder import OutputFolder
+from mindformers_megatron.errors import ConfigError
+
 
 @pytest.fixture
 def raw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -91,3 +94,20 @@ def test_from_a_stage_on_all_is_done_anew(raw: Path) -> None:
     after = written(Path("out"))
     stages = {name.split("/")[1] for name in after if after[name] != before[name]}
     assert stages == {"near_dedup", "decontaminate", "splits"}
+
+
+def test_two_runs_do_not_share_a_folder(raw: Path) -> None:
+    with OutputFolder(Path("out")).claim(), pytest.raises(ConfigError, match="another process is writing it"):
+        prepare(recipe(raw))
+    prepare(recipe(raw))
+
+
+def test_what_a_killed_run_was_in_the_midst_of_writing_is_removed(raw: Path) -> None:
+    prepare(recipe(raw))
+    came_out = digests(Path("out"))
+    left_over = [Path("out/work/read/kept/a.parquet.1-2.tmp"), Path("out/train.yaml.3-4.tmp")]
+    for path in left_over:
+        path.touch()
+    prepare(recipe(raw))
+    assert not [path for path in left_over if path.exists()]
+    assert digests(Path("out")) == came_out

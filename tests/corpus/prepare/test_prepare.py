@@ -150,7 +150,7 @@ def test_the_training_yaml_makes_a_plan_with_shares_by_tokens(straight: Path) ->
         assert row.share == pytest.approx(count / sum(tokens), abs=1e-4)
 
 
-@pytest.mark.parametrize("part_mb", [0.004, 0.03])
+@pytest.mark.parametrize("part_mb", [0.01, 0.03])
 def test_nothing_depends_on_how_many_shards_there_are(
     raw: tuple[Path, dict[str, Any]], straight: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part_mb: float
 ) -> None:
@@ -192,3 +192,22 @@ def test_a_stage_alone_needs_those_before_it(
     watcher = Watcher()
     assert prepare(recipe(raw[0]), only="exact_dedup", watcher=watcher) is None
     assert {stage for stage, _ in watcher.begun} == {"read", "exact_dedup"}
+
+
+def test_records_that_cannot_be_read_are_listed_up_to_as_many_as_may_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        Path(f"{name}.jsonl").write_text('{"text": "one"}\n{"txt": "two"}\nthree\n')
+    values = {"output": "out", "sources": {"a": "a.jsonl", "b": "b.jsonl"}, "report": {"languages": False}}
+    with pytest.raises(DataError, match=r"a.jsonl, line 2 .* mend it"):
+        prepare(values)
+    with pytest.raises(DataError, match=r"b.jsonl, line 3 .* 4 records cannot be read, and on_error allows 3"):
+        prepare({**values, "on_error": 3})
+    prepare({**values, "on_error": 4})
+    assert statistics(Path("out"))["sources"]["b"]["rejected_records"] == 2
+    listed = [json.loads(line) for line in Path("out/rejected.jsonl").read_text().splitlines()]
+    assert [(row["file"], row["line"]) for row in listed] == [
+        ("a.jsonl", 2), ("a.jsonl", 3), ("b.jsonl", 2), ("b.jsonl", 3),
+    ]  # fmt: skip
