@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from mindformers_megatron.cli.pair_arguments import named_pairs
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
@@ -23,15 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
-    from mindformers_megatron.format.folders import pairs_in
-
-    parts: list[str] = []
-    for given in args.input:
-        if Path(given).is_dir():
-            parts += pairs_in(given, leave_out=args.output_prefix)
-        # Where a shell fills in ``parts/*``, what lies beside the pairs comes along.
-        elif given.endswith((".bin", ".idx")) or not Path(given).is_file():
-            parts.append(given)
+    parts = named_pairs(args.input, leave_out=args.output_prefix)
     return merge("mfm merge", parts, args.output_prefix, multimodal=args.multimodal, as_json=args.json)
 
 

@@ -5,6 +5,8 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from mindformers_megatron.cli.pair_arguments import named_pairs
+
 if TYPE_CHECKING:
     from mindformers_megatron.format.stats import PairStats
 
@@ -14,7 +16,9 @@ _SOURCES = 30
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser.add_argument("pairs", nargs="+", metavar="PREFIX", help="prefix, .bin or .idx of a pair")
+    parser.add_argument(
+        "pairs", nargs="+", metavar="PREFIX", help="prefix, .bin or .idx of a pair, or a folder of pairs"
+    )
     parser.add_argument(
         "--eod-id", type=int, metavar="ID", help="look for it at the ends of documents (the metadata's)"
     )
@@ -25,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs the command."""
     from mindformers_megatron.format.stats import pair_stats
 
-    stats = [pair_stats(pair, eod_id=args.eod_id) for pair in args.pairs]
+    stats = [pair_stats(pair, eod_id=args.eod_id) for pair in named_pairs(args.pairs)]
     if args.json:
         print(json.dumps([one.to_json() for one in stats], indent=2))
     else:

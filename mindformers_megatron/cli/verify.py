@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mindformers_megatron.cli.pair_arguments import named_pairs
 from mindformers_megatron.cli.scanning import add_workers, scanning
 
 if TYPE_CHECKING:
@@ -16,7 +17,9 @@ _CHARACTERS = 160
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser.add_argument("pairs", nargs="+", metavar="PREFIX", help="prefix, .bin or .idx of a pair")
+    parser.add_argument(
+        "pairs", nargs="+", metavar="PREFIX", help="prefix, .bin or .idx of a pair, or a folder of pairs"
+    )
     parser.add_argument("--full", action="store_true", help="read every byte, not only what takes no time")
     parser.add_argument("--vocab-size", type=int, metavar="N", help="ids are below it (as the metadata says)")
     parser.add_argument("--eod-id", type=int, metavar="ID", help="documents end with it (as the metadata says)")
@@ -42,7 +45,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the command: 0 where all pairs are sound, 1 where one is damaged."""
     from mindformers_megatron.errors import ConfigError
-    from mindformers_megatron.format.paths import prefix_of
     from mindformers_megatron.format.verify.pair import bytes_looked_at, verify_pair
     from mindformers_megatron.tokenization.decoding import open_decoder
 
@@ -54,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         if (value := getattr(args, name)) is not None and value < 1:
             raise ConfigError(f"--{name.replace('_', '-')} is {value}; give 1 or more")
     decode = open_decoder(args.tokenizer) if args.decode else None
-    prefixes = list(dict.fromkeys(map(prefix_of, args.pairs)))
+    prefixes = named_pairs(args.pairs)
     vocab_size = args.vocab_size or (_vocab_size(args.tokenizer, prefixes) if args.tokenizer else None)
     total = sum(map(bytes_looked_at, prefixes)) if args.full else 0
     reports, sound = [], True

@@ -65,6 +65,16 @@ def test_sound_pairs_are_told_from_damaged_ones(folder: Path, damaged: str) -> N
     assert bad["damaged"] == [[17, 18]]
 
 
+def test_pairs_are_named_by_folder_or_as_a_shell_names_them(folder: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        for suffix in ("bin", "idx", "metadata.json", "docs.parquet", "md5"):
+            shutil.copy(folder / f"good_text_document.{suffix}", tmp_path / f"{name}.{suffix}")
+    for named in ([str(tmp_path)], sorted(map(str, tmp_path.glob("*")))):
+        lines = mfm(folder, "verify", *named).stdout.splitlines()
+        assert [line.partition(":")[0] for line in lines] == [str(tmp_path / "one"), str(tmp_path / "two")]
+    assert "no pair among these" in mfm(folder, "stats", "raw.jsonl").stderr
+
+
 def test_what_is_asked_for_wrongly_is_said_in_one_line(folder: Path) -> None:
     for arguments, said in (
         (["verify", "good_text_document", "--decode", "1"], "--decode and --sources need a tokenizer"),
