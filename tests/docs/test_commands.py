@@ -118,6 +118,8 @@ def test_commands_that_are_not_run_here_say_why() -> None:
         "this test is part of it",
         "needs two ranks",
         "needs the network",
+        "needs a cluster",
+        "measures for minutes",
         "goes on until it is ended",
         "trains once more",
     }
