@@ -15,6 +15,9 @@ from mindformers_megatron.format.verify.tasks import OnBytes
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
+# Words of so many tokens stay in the cache of a core.
+_TOKENS = 1 << 16
+
 
 @dataclass(frozen=True, slots=True)
 class DigestDocuments:
@@ -27,7 +30,7 @@ class DigestDocuments:
     def run(self, on_bytes: OnBytes) -> NDArray[np.uint64]:
         """See ``Task``."""
         digests = [np.empty(0, np.uint64)]
-        for batch in read_documents(map_index(self.prefix), self.begin, self.end):
+        for batch in read_documents(map_index(self.prefix), self.begin, self.end, batch_tokens=_TOKENS):
             digests.append(document_digests(batch))
             on_bytes(batch.tokens.nbytes)
         return np.concatenate(digests)

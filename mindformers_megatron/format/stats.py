@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindformers_megatron.errors import DataError
-from mindformers_megatron.format.index import Index
+from mindformers_megatron.format.index import Index, read_index
+from mindformers_megatron.format.mapping import map_file
 from mindformers_megatron.format.metadata import read_metadata
 from mindformers_megatron.format.paths import bin_path, docs_path, idx_path
 from mindformers_megatron.format.provenance import count_docs, open_docs
-from mindformers_megatron.format.reader import IndexedDataset
 from mindformers_megatron.format.slices import IndexSlices
 
 _DOCUMENTS = 1 << 18
+_ENDS = 1 << 14
 # Lengths below are counted one by one; the few documents that are longer are remembered.
 _COUNTED = 1 << 22
 _MOST_SOURCES = 1000
@@ -123,8 +124,7 @@ def pair_stats(prefix: str | os.PathLike[str], *, eod_id: int | None = None) -> 
     Raises:
         DataError: the pair is damaged.
     """
-    dataset = IndexedDataset(prefix)
-    index = dataset.index
+    index = read_index(prefix)
     if eod_id is None and (metadata := read_metadata(index.prefix)) is not None:
         eod_id = metadata.eod_id
     lengths = _Lengths()
@@ -134,7 +134,7 @@ def pair_stats(prefix: str | os.PathLike[str], *, eod_id: int | None = None) -> 
         lengths.add(sizes)
         sources.add(first, sizes)
         if eod_id is not None:
-            ending += int(np.count_nonzero(dataset.tokens(0, dataset.num_tokens)[ends] == eod_id))
+            ending += _count_at(index, ends, eod_id)
     shortest, longest, quantiles = lengths.summary()
     return PairStats(
         prefix=index.prefix,
@@ -179,6 +179,16 @@ def _documents(index: Index) -> Iterator[tuple[int, NDArray[np.int64], NDArray[n
 
 def _damaged(index: Index) -> str:
     return f"{idx_path(index.prefix)}: is damaged; `mfm verify --full {index.prefix}` says where"
+
+
+def _count_at(index: Index, places: NDArray[np.int64], id_: int) -> int:
+    """How many of these tokens are an id."""
+    found = 0
+    for begin in range(0, places.size, _ENDS):
+        # Mapped afresh each time: pages that were touched count as memory in use as long as they are mapped.
+        tokens = map_file(bin_path(index.prefix)).view(index.dtype)
+        found += int(np.count_nonzero(tokens[places[begin : begin + _ENDS]] == id_))
+    return found
 
 
 class _Lengths:
