@@ -10,7 +10,18 @@ ENGLISH = [
     ROOT / "README.md",
     *(
         ROOT / "docs" / f"{name}.md"
-        for name in ("corpus", "prepare", "tokenizer", "train", "resume", "troubleshoot", "trace", "report", "verify")
+        for name in (
+            "corpus",
+            "prepare",
+            "tokenizer",
+            "train",
+            "resume",
+            "troubleshoot",
+            "trace",
+            "report",
+            "verify",
+            "scale",
+        )
     ),
 ]
 
