@@ -21,7 +21,7 @@ from corpus_clean import BYTES, files, texts
 
 from mindformers_megatron.corpus.prepare.report import write_report
 from mindformers_megatron.corpus.prepare.run import Selection, carry_out
-from mindformers_megatron.corpus.recipe import read_recipe
+from mindformers_megatron.corpus.recipe_file import read_recipe
 from mindformers_megatron.execution.engines import LocalEngine
 
 _PART_MB = 16

@@ -42,7 +42,7 @@ def run_steps(args: argparse.Namespace, steps: Sequence[Any], evaluation: Mappin
     from mindformers_megatron.corpus.prepare.folder import OutputFolder
     from mindformers_megatron.corpus.prepare.report import write_report
     from mindformers_megatron.corpus.prepare.run import Selection, carry_out
-    from mindformers_megatron.corpus.recipe import read_recipe
+    from mindformers_megatron.corpus.recipe_file import read_recipe
     from mindformers_megatron.execution.engines import open_engine
 
     check_export(args.output)

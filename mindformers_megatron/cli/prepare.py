@@ -37,7 +37,7 @@ def add_engine_arguments(group: "argparse._ArgumentGroup") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
-    from mindformers_megatron.corpus.recipe import read_recipe
+    from mindformers_megatron.corpus.recipe_file import read_recipe
     from mindformers_megatron.settings.yaml_file import read_config
 
     recipe = read_recipe(read_config(args.recipe, args.overrides), str(args.recipe))

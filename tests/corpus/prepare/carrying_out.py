@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from mindformers_megatron.corpus.prepare.outcome import Outcome
 from mindformers_megatron.corpus.prepare.report import write_report
 from mindformers_megatron.corpus.prepare.run import Selection, carry_out
-from mindformers_megatron.corpus.recipe import read_recipe
+from mindformers_megatron.corpus.recipe_file import read_recipe
 from mindformers_megatron.execution.engines import Engine, LocalEngine
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from mindformers_megatron.corpus.prepare.exact import ExactDedup
 from mindformers_megatron.corpus.prepare.near import NearDedup
-from mindformers_megatron.corpus.recipe import read_recipe
+from mindformers_megatron.corpus.recipe_file import read_recipe
 from mindformers_megatron.corpus.registry import DEFAULT_CHAIN
 from mindformers_megatron.errors import ConfigError
 
