@@ -20,8 +20,8 @@ from mindformers_megatron.sampling.plan import SamplePlan
 Row = tuple[npt.NDArray[np.int32], ...]
 Block = tuple[int, int]
 
-BLOCK_ROWS = 128
-BLOCK_BYTES = 16 * 2**20
+BLOCK_ROWS = 256
+BLOCK_BYTES = 32 * 2**20
 
 
 class SampleSource(Sequence[Row]):
