@@ -44,7 +44,7 @@ class SampleSource(Sequence[Row]):
         self.plan = plan
         self.stride = stride
         self._readers = readers
-        self._rows_per_block = _rows_per_block(plan)
+        self._rows_per_block = rows_per_block(plan)
         self._forget()
 
     def follow(self, plan: SamplePlan) -> None:
@@ -107,7 +107,8 @@ class SampleSource(Sequence[Row]):
         return list(zip(*(columns[name] for name in self.plan.spec.columns), strict=True))
 
 
-def _rows_per_block(plan: SamplePlan) -> int:
+def rows_per_block(plan: SamplePlan) -> int:
+    """Rows to compute at once: many enough to be quick, few enough for their columns to stay in memory."""
     length = plan.seq_length
     row = 4 * length * len(plan.spec.columns)
     if "attention_mask" in plan.spec.columns:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mindformers_megatron.loader.history import Stretch
-from mindformers_megatron.loader.source import BLOCK_ROWS
+from mindformers_megatron.loader.source import rows_per_block
 from mindformers_megatron.sampling.plan import SamplePlan
 from mindformers_megatron.sampling.shards import Shard
 
@@ -52,7 +52,7 @@ def batches(
     Yields:
         The plan's columns by name, int32[B, ...]; views of larger arrays, never written to again.
     """
-    per_read = max(1, BLOCK_ROWS // batch_size)
+    per_read = max(1, rows_per_block(plan) // batch_size)
     start = cursor.consumed_samples
 
     def read(number: int) -> Batch:

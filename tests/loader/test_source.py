@@ -74,3 +74,14 @@ def test_a_forked_process_that_inherits_it_in_use_reads_on(plan):
     with source._lock, multiprocessing.get_context("fork").Pool(1) as pool:
         row = pool.apply_async(source.__getitem__, (301,)).get(timeout=60)
     np.testing.assert_array_equal(row[0], plan.read(np.array([301]))["input_ids"][0])
+
+
+@pytest.mark.parametrize("seq_length", [16, 1024, 4096])
+@pytest.mark.parametrize("columns", [["input_ids", "labels"], ["input_ids", "labels", "attention_mask"]])
+def test_what_is_computed_at_once_stays_small_however_long_the_rows_are(make_corpus, seq_length, columns):
+    from mindformers_megatron import SamplePlan
+    from mindformers_megatron.loader.source import BLOCK_BYTES, rows_per_block
+
+    plan = SamplePlan.build(make_corpus("wiki", [100, 100]), seq_length=seq_length, columns=columns)
+    row = sum(column.nbytes for column in plan[0].values())
+    assert rows_per_block(plan) == 1 or rows_per_block(plan) * row <= BLOCK_BYTES
