@@ -21,7 +21,7 @@ Row = tuple[npt.NDArray[np.int32], ...]
 Block = tuple[int, int]
 
 BLOCK_ROWS = 256
-BLOCK_BYTES = 32 * 2**20
+BLOCK_BYTES = 16 * 2**20
 
 
 class SampleSource(Sequence[Row]):

@@ -107,8 +107,9 @@ def _first_document(marks: I64, segments: I64, counted: I64, rows: int, length: 
 
 def reset_positions(segments: I64, rows: int, length: int) -> I32:
     """Positions that start again at each segment: int64[S] → int32[B, L]."""
-    starts = np.repeat(segments.astype(np.int32), np.diff(segments, append=rows * length))
-    return (np.arange(rows * length, dtype=np.int32) - starts).reshape(rows, length)
+    positions = np.arange(rows * length, dtype=np.int32)
+    positions -= np.repeat(segments.astype(np.int32), np.diff(segments, append=rows * length))
+    return positions.reshape(rows, length)
 
 
 def segment_ends(segments: I64, rows: int, length: int, width: int) -> I32:
