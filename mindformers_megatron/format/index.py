@@ -221,3 +221,11 @@ def _check_tokens(path: Path, index: Index, bin_size: int) -> None:
     if not inexact and width in _WIDTHS:
         raise DataError(f"{tokens}: {text}, as if written with {width} instead of {itemsize} bytes a token; {_REDO}")
     raise DataError(f"{tokens}: {text}: {'truncated, or ' if bin_size < end else ''}not the .bin of this .idx; {_REDO}")
+
+
+def token_start(index: Index, document: int) -> int:
+    """How many tokens stand before a document, or before the end for ``num_documents``. Reads two values."""
+    sequence = int(index.document_indices[document])
+    if sequence == index.num_sequences:
+        return index.num_tokens
+    return int(index.sequence_pointers[sequence]) // index.dtype.itemsize

@@ -51,14 +51,6 @@ class DocumentRange:
         return first, last
 
 
-def token_start(index: Index, document: int) -> int:
-    """How many tokens stand before a document, or before the end for ``num_documents``. Reads two values."""
-    sequence = int(index.document_indices[document])
-    if sequence == index.num_sequences:
-        return index.num_tokens
-    return int(index.sequence_pointers[sequence]) // index.dtype.itemsize
-
-
 def write_ranges(
     ranges: Iterable[DocumentRange],
     prefix: str,

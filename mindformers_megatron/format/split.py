@@ -10,12 +10,12 @@ from pathlib import Path
 
 from mindformers_megatron.errors import ConfigError, DataError
 from mindformers_megatron.format.checksums import write_md5
-from mindformers_megatron.format.index import Index, read_index
+from mindformers_megatron.format.index import Index, read_index, token_start
 from mindformers_megatron.format.merged_metadata import metadata_of, read_part_metadata
 from mindformers_megatron.format.metadata import Metadata, write_metadata
 from mindformers_megatron.format.paths import docs_path, prefix_of
 from mindformers_megatron.format.provenance import DocsWriter, count_docs, read_docs
-from mindformers_megatron.format.ranges import DocumentRange, token_start, write_ranges
+from mindformers_megatron.format.ranges import DocumentRange, write_ranges
 from mindformers_megatron.format.writer import WrittenPair
 
 

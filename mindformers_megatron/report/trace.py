@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mindformers_megatron.errors import ConfigError
+from mindformers_megatron.format.index import token_start
 from mindformers_megatron.format.paths import docs_path
 from mindformers_megatron.format.provenance import read_docs
 from mindformers_megatron.format.reader import IndexedDataset
@@ -120,11 +121,7 @@ def document_extent(dataset: IndexedDataset, document: int) -> tuple[int, int]:
     """
     if not 0 <= document < dataset.num_documents:
         raise ConfigError(f"{dataset.prefix}: document {document} asked for, it has {dataset.num_documents}")
-    index, edges = dataset.index, []
-    for sequence in index.document_indices[document : document + 2].tolist():
-        inside = sequence < dataset.num_sequences
-        edges.append(int(index.sequence_pointers[sequence]) // index.dtype.itemsize if inside else dataset.num_tokens)
-    return edges[0], edges[1]
+    return token_start(dataset.index, document), token_start(dataset.index, document + 1)
 
 
 def documents_at(dataset: IndexedDataset, start: int, stop: int) -> Iterator[tuple[int, int, int]]:

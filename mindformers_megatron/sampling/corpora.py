@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mindformers_megatron.errors import ConfigError, DataError
 from mindformers_megatron.format.identity import content_identity
+from mindformers_megatron.format.index import token_start
 from mindformers_megatron.format.metadata import check_metadata, read_metadata
 from mindformers_megatron.format.paths import prefix_of
 from mindformers_megatron.format.reader import IndexedDataset
@@ -116,7 +117,7 @@ def open_corpus(
                 f"{dataset.prefix}: no document begins in the stretch from {stretch[0]:.6g} to {stretch[1]:.6g} of "
                 f"{name}; let it be longer (with shard_files: fewer groups)"
             )
-    begin, end = (_first_token(dataset, document) for document in documents)
+    begin, end = (token_start(dataset.index, document) for document in documents)
     if begin == end:
         raise DataError(f"{dataset.prefix}: the {part} part of the split, documents {documents}, holds no token")
     return Corpus(
@@ -175,20 +176,13 @@ def _make_room(corpora: int) -> None:
 
 
 def _cut(dataset: IndexedDataset, documents: tuple[int, int], stretch: tuple[float, float]) -> tuple[int, int]:
-    begin, end = (_first_token(dataset, document) for document in documents)
+    begin, end = (token_start(dataset.index, document) for document in documents)
 
     def document_at(share: float) -> int:
         if share == 1:
             return documents[1]
         token = begin + int(share * (end - begin))
-        place = bisect_left(range(*documents), token, key=lambda document: _first_token(dataset, document))
+        place = bisect_left(range(*documents), token, key=lambda document: token_start(dataset.index, document))
         return documents[0] + place
 
     return document_at(stretch[0]), document_at(stretch[1])
-
-
-def _first_token(dataset: IndexedDataset, document: int) -> int:
-    sequence = int(dataset.index.document_indices[document])
-    if sequence == dataset.num_sequences:
-        return dataset.num_tokens
-    return int(dataset.index.sequence_pointers[sequence]) // dataset.dtype.itemsize
