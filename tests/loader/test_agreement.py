@@ -88,11 +88,10 @@ def test_two_processes_find_out_what_they_disagree_on(blend: dict[str, object], 
     script = str(Path(__file__).parent / "plugins" / "agreeing.py")
     ended, console = msrun([script], 2, tmp_path, {"BLEND": json.dumps(blend), "LOCAL_DEFAULT_PATH": "output"})
     assert ended == 0, console
-    lines = [line.split(" ", 3)[1:] for line in console.splitlines() if line.startswith("OUTCOME ")]
-    outcomes = {(name, rank): outcome for rank, name, outcome in lines}
-    for rank in ("0", "1"):
-        assert outcomes["agree", rank] == outcomes["alike", rank] == "fine"
+    for rank in (0, 1):
+        outcomes = json.loads((tmp_path / f"outcomes_{rank}.json").read_text())
+        assert outcomes["agree"] == outcomes["alike"] == "fine"
         for situation in ("seed", "mask", "start"):
-            assert "on ranks 0" in outcomes[situation, rank] and "on ranks 1" in outcomes[situation, rank]
-        assert "no rank takes shard 1 of 2: shard 0 on ranks 0, 1" in outcomes["shard", rank]
+            assert "on ranks 0" in outcomes[situation] and "on ranks 1" in outcomes[situation]
+        assert "no rank takes shard 1 of 2: shard 0 on ranks 0, 1" in outcomes["shard"]
     assert "2 ranks read one data plan" in console
