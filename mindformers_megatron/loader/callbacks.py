@@ -10,8 +10,8 @@ from mindspore.train import Callback
 
 from mindformers_megatron.loader import checkpoints
 from mindformers_megatron.loader.agreement import prove_agreement
-from mindformers_megatron.loader.history import Stretch, going_on
 from mindformers_megatron.loader.loader import BlendedMegatronDataLoader
+from mindformers_megatron.settings.history import Stretch, going_on
 
 logger = logging.getLogger(__name__)
 

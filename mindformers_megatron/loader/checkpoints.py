@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mindformers_megatron.format.atomic import write_atomically
-from mindformers_megatron.loader.history import Stretch, to_plain
 from mindformers_megatron.sampling.state import DataState
+from mindformers_megatron.settings.history import Stretch, to_plain
 from mindformers_megatron.settings.saved_state import NAME, SavedState, load_saved_state
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,6 @@ from mindspore.dataset import GeneratorDataset
 
 from mindformers_megatron.errors import ConfigError
 from mindformers_megatron.loader import resume
-from mindformers_megatron.loader.history import Stretch, differences, read_history
 from mindformers_megatron.loader.sampler import StreamSampler
 from mindformers_megatron.loader.source import SampleSource
 from mindformers_megatron.loader.stand_in import StandInSource, needs_no_data
@@ -20,6 +19,7 @@ from mindformers_megatron.sampling.plan import SamplePlan
 from mindformers_megatron.sampling.resume import Change
 from mindformers_megatron.sampling.shards import steps_per_epoch
 from mindformers_megatron.sampling.state import DataState
+from mindformers_megatron.settings.history import Stretch, differences
 from mindformers_megatron.settings.loader_options import LoaderOptions
 from mindformers_megatron.settings.model_match import check_model
 
@@ -163,7 +163,7 @@ class BlendedMegatronDataLoader(GeneratorDataset):  # type: ignore[misc]
             found = resume.find_state(init_step, global_batch_size)
             if found is not None:
                 state = found.saved.state
-                self.cursor.history = read_history(found.saved.path)
+                self.cursor.history = found.saved.history
                 sample = state.consumed_samples + found.missing
                 now = Stretch(sample, init_step, global_batch_size, self.shard.ranks)
                 self._go_on(state, differences(self.cursor.history, now))

@@ -18,8 +18,8 @@ from mindformers.pynative.callback.callback import TrainerCallback
 from mindformers_megatron.errors import ConfigError
 from mindformers_megatron.loader import checkpoints
 from mindformers_megatron.loader.callbacks import find_loader
-from mindformers_megatron.loader.history import Stretch, going_on, read_history
 from mindformers_megatron.loader.loader import BlendedMegatronDataLoader
+from mindformers_megatron.settings.history import Stretch, going_on
 from mindformers_megatron.settings.pynative import PynativeRun
 from mindformers_megatron.settings.yaml_file import Config
 
@@ -91,7 +91,7 @@ class MegatronTrainerState(TrainerCallback):  # type: ignore[misc]
             if found is None:
                 logger.warning("no data state beside the checkpoint of step %d in %s", self._init_step, self.load_path)
             else:
-                self._history = read_history(found.saved.path)
+                self._history = found.saved.history
                 loader.load_state_dict(json.loads(found.saved.state.to_json()))
                 loader.consumed_samples += found.missing
         self._start = loader.first_sample(self._init_step, size)

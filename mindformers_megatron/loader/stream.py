@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from mindformers_megatron.loader.history import Stretch
 from mindformers_megatron.loader.source import rows_per_block
 from mindformers_megatron.sampling.plan import SamplePlan
 from mindformers_megatron.sampling.shards import Shard
+from mindformers_megatron.settings.history import Stretch
 
 Batch = dict[str, npt.NDArray[np.int32]]
 

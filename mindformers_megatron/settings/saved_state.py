@@ -6,6 +6,7 @@ from pathlib import Path
 
 from mindformers_megatron.errors import DataError
 from mindformers_megatron.sampling.state import DataState
+from mindformers_megatron.settings.history import Stretch, from_plain
 
 NAME = "data_state.json"
 
@@ -19,12 +20,14 @@ class SavedState:
         state: The cursor.
         step: Step of the checkpoint it lies beside, as MindFormers counted then.
         global_batch_size: Samples of a step at that time.
+        history: How the run was cut into steps up to there; empty where an older program wrote the state.
     """
 
     path: Path
     state: DataState
     step: int
     global_batch_size: int
+    history: tuple[Stretch, ...] = ()
 
     def step_under(self, global_batch_size: int) -> int:
         """The step that MindFormers resumes at from this checkpoint, when a step now takes ``global_batch_size``."""
@@ -44,4 +47,4 @@ def load_saved_state(path: Path) -> SavedState:
         raise DataError(
             f"{path}: step {step!r} and global_batch_size {size!r} do not belong to a checkpoint's data state"
         )
-    return SavedState(path, state, step, size)
+    return SavedState(path, state, step, size, from_plain(body.get("history"), path))

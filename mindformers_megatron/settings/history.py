@@ -4,9 +4,9 @@ It stands in the data state as ``history``: a list of ``[sample, step, global_ba
 of the run, so that the steps of the past can be told from the state alone.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -61,19 +61,25 @@ def to_plain(history: Sequence[Stretch]) -> list[list[int]]:
     return [list(astuple(stretch)) for stretch in history]
 
 
-def read_history(path: Path) -> tuple[Stretch, ...]:
-    """The history in a data state; empty where an older program wrote it.
+def from_plain(found: Any, path: Path) -> tuple[Stretch, ...]:
+    """The history as a data state has it; empty where an older program wrote it.
+
+    Args:
+        found: What stands there as ``history``; None: nothing.
+        path: The data state, for messages.
 
     Raises:
         DataError: One line, for what is no history.
     """
-    found: Any = json.loads(path.read_bytes()).get("history") or []
     try:
-        history = tuple(Stretch(*stretch) for stretch in found)
-        if not all(isinstance(value, int) and value >= 0 for stretch in history for value in astuple(stretch)):
+        history = tuple(Stretch(*stretch) for stretch in found or [])
+        sound = all(type(value) is int and value >= 0 for stretch in history for value in astuple(stretch))
+        if not sound or not all(stretch.global_batch_size and stretch.ranks for stretch in history):
             raise TypeError
     except TypeError:
         raise DataError(
             f"{path}: history is {found!r}; expected a list of [sample, step, global_batch_size, ranks]"
         ) from None
+    if any(before.sample >= after.sample for before, after in pairwise(history)):
+        raise DataError(f"{path}: history is {found!r}; expected each stretch to begin behind the one before")
     return history
