@@ -1,6 +1,7 @@
 """What ``mfm report`` and ``mfm serve`` are pointed at, opened: a folder, a recipe, or the YAML of a run."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,33 +13,11 @@ if TYPE_CHECKING:
     from mindformers_megatron.format.reader import IndexedDataset
     from mindformers_megatron.report.html.page import Contents
     from mindformers_megatron.report.prepared import Prepared
+    from mindformers_megatron.report.run import Run
     from mindformers_megatron.report.run_mix import RunMix
-    from mindformers_megatron.report.steps import StepMap
     from mindformers_megatron.report.viewer import Viewer
-    from mindformers_megatron.sampling.plan import SamplePlan
 
 _DEEPEST = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """A run, as the last data state it left knows it.
-
-    Attributes:
-        plan: Its plan.
-        steps: Which samples each step was given.
-        ranks: That share a step.
-        planned: Samples of the whole run.
-        reached: Samples that its data states have seen.
-        logs: What ``MegatronMixMonitor`` wrote, as far as it is there.
-    """
-
-    plan: "SamplePlan"
-    steps: "StepMap"
-    ranks: int
-    planned: int
-    reached: int
-    logs: tuple[Path, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +33,7 @@ class Target:
     """
 
     name: str
-    run: Run | None = None
+    run: "Run | None" = None
     prepared: "Prepared | None" = None
     pairs: "dict[str, IndexedDataset]" = field(default_factory=dict)
     viewer: "Viewer"
@@ -91,8 +70,10 @@ def open_target(args: argparse.Namespace) -> Target:
     folder = target if target.is_dir() else target.parent
     viewer = Viewer(decode, (Path.cwd(), folder))
     config = target / "config.yaml" if target.is_dir() else target
-    run = _run(config, args.overrides) if config.is_file() and _is_run(config) else None
+    run = _run(config, args.overrides)
     if run is not None:
+        for note in run.notes:
+            print(f"mfm: {note}", file=sys.stderr)
         pairs = {name: corpus.dataset for name, corpus in run.plan.corpora.items()}
         prepared = _prepared_near([Path(dataset.prefix).parent for dataset in pairs.values()])
         return Target(name=target.name or str(target), run=run, prepared=prepared, pairs=pairs, viewer=viewer)
@@ -115,7 +96,7 @@ def contents_of(target: Target, *, samples: int, documents: int, live: bool = Fa
 
     run, shown = target.run, list[dict[str, Any]]()
     if run is not None and samples:
-        shown = target.viewer.samples(run.plan, run.steps, run.ranks, max(run.planned, run.reached), samples)
+        shown = target.viewer.samples(run.plan, run.steps, max(run.planned, run.reached), samples)
     pairs = [
         PairSummary(
             name=name,
@@ -141,38 +122,30 @@ def contents_of(target: Target, *, samples: int, documents: int, live: bool = Fa
 def mix_of(target: Target) -> "RunMix | None":
     """The mix of a target's run."""
     from mindformers_megatron.report.run_mix import read_records, run_mix
+    from mindformers_megatron.sampling.grouped_plan import GroupedPlan
 
     run = target.run
     if run is None:
+        return None
+    if isinstance(run.plan, GroupedPlan):
+        print("mfm: with shard_files each group has a mix of its own; none is shown (see mfm blend)", file=sys.stderr)
         return None
     records = [record for log in run.logs for record in read_records(log)]
     return run_mix(run.plan, run.planned, run.reached, records)
 
 
-def _is_run(path: Path) -> bool:
-    from mindformers_megatron.settings.run_config import our_loaders
+def _run(path: Path, overrides: Sequence[str]) -> "Run | None":
+    """The run of a YAML; None where it is that of something else."""
+    from mindformers_megatron.report.run import is_run, open_run
+    from mindformers_megatron.sampling.grouped_plan import GroupedPlan
     from mindformers_megatron.settings.yaml_file import read_config
 
-    return "train_dataset" in dict(our_loaders(read_config(path)))
-
-
-def _run(path: Path, overrides: Sequence[str]) -> Run:
-    from mindformers_megatron.cli.trace import open_run
-    from mindformers_megatron.settings.yaml_file import read_config
-
-    config = read_config(path, overrides)
-    plan, steps, ranks = open_run(path, overrides, None, None)
-    epochs = int((config.get("runner_config") or {}).get("epochs") or 1)
-    monitors = [entry for entry in config.get("callbacks") or () if isinstance(entry, dict)]
-    named = [entry.get("path") for entry in monitors if entry.get("type") == "MegatronMixMonitor"]
-    return Run(
-        plan=plan,
-        steps=steps,
-        ranks=ranks,
-        planned=plan.num_samples * epochs,
-        reached=max(anchor.samples for anchor in steps.anchors),
-        logs=tuple(Path(name) for name in named if isinstance(name, str) and Path(name).is_file()),
-    )
+    if not path.is_file() or not is_run(read_config(path)):
+        return None
+    run = open_run(path, overrides)
+    if isinstance(run.plan, GroupedPlan):
+        run.plan.open(range(run.plan.groups))
+    return run
 
 
 def _output_of(recipe: Path) -> Path:

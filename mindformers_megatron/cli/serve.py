@@ -38,8 +38,8 @@ def run(args: argparse.Namespace) -> int:
     if target.run is not None:
         found = target.run
         # Documents are looked for up to the last state that was there at the start; in the plan, if there was none.
-        until = found.steps.step_of((found.reached or found.planned) - 1)
-        lookups["trace"] = partial(look_up_trace, found.plan, found.steps, found.ranks, until, target.viewer)
+        until = found.steps.place_of((found.reached or found.planned) - 1).step
+        lookups["trace"] = partial(look_up_trace, found.plan, found.steps, until, target.viewer)
     with ReportServer(args.port, page, content_policy(live=True), lookups) as server:
         print(server.url, flush=True)
         print("only this machine can open it; end it with Ctrl-C", file=sys.stderr)

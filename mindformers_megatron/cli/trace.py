@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from mindformers_megatron.errors import ConfigError
 
 if TYPE_CHECKING:
-    from mindformers_megatron.report.steps import StepMap
+    from mindformers_megatron.report.steps import Place, StepMap
     from mindformers_megatron.report.trace import TracedSample
     from mindformers_megatron.sampling.plan import SamplePlan
 
-COLUMNS = ("input_ids", "labels", "loss_mask", "position_ids")
+# Samples that are held in memory together.
+_AT_ONCE = 256
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,76 +37,66 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints samples with their documents, or the places where a document was seen."""
+    from mindformers_megatron.report.run import open_run
     from mindformers_megatron.tokenization.decoding import open_decoder
 
-    plan, steps, ranks = open_run(args.config, args.overrides, args.state, args.ranks)
-    if args.rank is not None and not 0 <= args.rank < ranks:
-        raise ConfigError(f"--rank is {args.rank}; expected 0 to {ranks - 1} (--ranks says how many there are)")
+    _check(args)
+    opened = open_run(args.config, args.overrides, state=args.state, ranks=args.ranks)
+    plan, steps = opened.plan, opened.steps
+    most = max(stretch.ranks for stretch in steps.stretches)
+    if args.rank is not None and not 0 <= args.rank < most:
+        raise ConfigError(f"--rank is {args.rank}; expected 0 to {most - 1} (--ranks says how many there are)")
     decode = open_decoder(args.tokenizer) if args.tokenizer else None
+    notes = list(opened.notes)
     if args.document:
-        until = args.until or max(anchor.step for anchor in steps.anchors)
-        if not until:
+        if args.until is None and not opened.reached:
             raise ConfigError("--document: no data state tells how far the run has come; say so with --until STEP")
-        lines = seen_places(plan, steps, ranks, args.document, until, args.json)
+        until = args.until or steps.place_of(opened.reached - 1).step
+        lines = seen_places(plan, steps, args.document, until, args.rank, args.json)
     else:
-        places = list(_places(args, steps, ranks))
+        places = list(_places(args, steps, notes))
         lines = new_documents(plan, places, args.json) if args.new else traced(plan, places, decode, args.json)
+    for note in notes:
+        print(f"mfm trace: {note}", file=sys.stderr)
     for line in lines:
         print(line)
     return 0
 
 
-def open_run(
-    config_path: Path, overrides: Sequence[str], state: Path | None, ranks: int | None
-) -> tuple["SamplePlan", "StepMap", int]:
-    """Opens the plan of a run as its last data state knows it: (plan, steps, ranks)."""
-    from dataclasses import replace
-
-    from mindformers_megatron.report.steps import StepMap
-    from mindformers_megatron.sampling.plan import SamplePlan
-    from mindformers_megatron.settings.run_config import loader_options, our_loaders
-    from mindformers_megatron.settings.saved_state import NAME, load_saved_state
-    from mindformers_megatron.settings.yaml_file import read_config
-
-    config = read_config(config_path, overrides)
-    if "train_dataset" not in dict(our_loaders(config)):
-        raise ConfigError(f"{config_path}: train_dataset.data_loader names no loader of this package")
-    options = loader_options("train_dataset", config["train_dataset"])
-    if ranks is None:
-        parallel = config.get("parallel_config") or {}
-        ranks = int(parallel.get("data_parallel") or 1) if config.get("use_parallel") else 1
-    rows = (config.get("runner_config") or {}).get("batch_size") or options.rows_per_step
-    root = state or Path(config.get("output_dir") or "output")
-    files = [root] if root.is_file() else sorted(root.rglob(f"*{NAME}"))
-    if state is not None and not files:
-        raise ConfigError(f"--state {state}: no data state there")
-    saved = sorted((load_saved_state(file) for file in files), key=lambda one: (one.step, str(one.path)))
-    steps = StepMap.of(saved, int(rows) * ranks)
-    spec = replace(options.plan, columns=COLUMNS)
-    return SamplePlan(spec, saved[-1].state if saved else None, "continue"), steps, ranks
+def _check(args: argparse.Namespace) -> None:
+    """Refuses what would be asked for in vain."""
+    if args.document and args.new:
+        raise ConfigError("--new is about steps or samples; leave it out with --document")
+    if args.until is not None and not args.document:
+        raise ConfigError("--until goes with --document; steps in a row are --step S:T")
+    for name in ("until", "ranks"):
+        if getattr(args, name) is not None and getattr(args, name) < 1:
+            raise ConfigError(f"--{name} is {getattr(args, name)}; expected 1 or more")
 
 
 def traced(
-    plan: "SamplePlan", places: Sequence[dict[str, int]], decode: Callable[[Sequence[int]], str] | None, as_json: bool
+    plan: "SamplePlan", places: Sequence["Place"], decode: Callable[[Sequence[int]], str] | None, as_json: bool
 ) -> Iterator[str]:
     """The samples at places, each as a text of several lines or as JSON."""
     import numpy as np
 
     from mindformers_megatron.report.trace import trace_samples
 
-    samples = np.array([place["sample"] for place in places], dtype=np.int64)
-    for place, sample in zip(places, trace_samples(plan, samples), strict=True):
-        plain = _plain(place, sample, decode)
-        yield json.dumps(plain, ensure_ascii=False) if as_json else "\n".join(_text(plain))
+    for first in range(0, len(places), _AT_ONCE):
+        some = places[first : first + _AT_ONCE]
+        samples = np.array([place.sample for place in some], dtype=np.int64)
+        for place, sample in zip(some, trace_samples(plan, samples), strict=True):
+            plain = _plain(place, sample, decode)
+            yield json.dumps(plain, ensure_ascii=False) if as_json else "\n".join(_text(plain))
 
 
-def new_documents(plan: "SamplePlan", places: Sequence[dict[str, int]], as_json: bool) -> Iterator[str]:
+def new_documents(plan: "SamplePlan", places: Sequence["Place"], as_json: bool) -> Iterator[str]:
     """The documents in samples that no earlier sample held."""
     import numpy as np
 
     from mindformers_megatron.report.trace import first_seen, origin_of, trace_samples
 
-    samples = np.array([place["sample"] for place in places], dtype=np.int64)
+    samples = np.array([place.sample for place in places], dtype=np.int64)
     for name, document in first_seen(plan, list(trace_samples(plan, samples)), int(samples.min())):
         origin = origin_of(plan.corpora[name].dataset, document)
         plain = {"corpus": name, "document": document, "origin": origin}
@@ -112,44 +104,45 @@ def new_documents(plan: "SamplePlan", places: Sequence[dict[str, int]], as_json:
 
 
 def seen_places(
-    plan: "SamplePlan", steps: "StepMap", ranks: int, wanted: str, until: int, as_json: bool
+    plan: "SamplePlan", steps: "StepMap", wanted: str, until: int, rank: int | None, as_json: bool
 ) -> Iterator[str]:
-    """Where a document was seen in steps 1 to ``until``."""
-    from mindformers_megatron.report.trace import document_extent, find_document, origin_of
+    """Where a document was seen in steps 1 to ``until``, on one rank or on all."""
+    from mindformers_megatron.report.trace import document_extent, find_document, origin_of, places_of_document
 
-    end_of_run = int(steps.samples_of(until)[-1]) + 1
+    on_rank = "" if rank is None else f" on rank {rank}"
     for name, document in find_document(plan, wanted):
         dataset = plan.corpora[name].dataset
         begin, end = document_extent(dataset, document)
-        samples = plan.samples_holding(name, begin, end, end_of_run).tolist() if end > begin else []
-        seen = []
-        for sample in samples:
-            step = steps.step_of(sample)
-            row = sample - int(steps.samples_of(step)[0])
-            seen.append({"step": step, "rank": row % ranks, "row": row // ranks, "sample": sample})
+        found = places_of_document(plan, steps, name, document, until)
+        seen = [place for place in found if rank is None or place.rank == rank]
         origin = origin_of(dataset, document)
         if as_json:
-            yield json.dumps({"corpus": name, "document": document, "origin": origin, "seen": seen}, ensure_ascii=False)
+            places = [place.to_plain() for place in seen]
+            plain = {"corpus": name, "document": document, "origin": origin, "seen": places}
+            yield json.dumps(plain, ensure_ascii=False)
             continue
         yield f"{name}:{document}  {_origin(origin)}".rstrip()
-        yield f"  {end - begin:,} tokens, in {len(seen)} samples of steps 1 to {until}"
+        yield f"  {end - begin:,} tokens, in {len(seen)} samples of steps 1 to {until}{on_rank}"
         for one in seen:
-            yield f"  step {one['step']}, rank {one['rank']}, row {one['row']} (sample {one['sample']})"
+            yield f"  step {one.step}, rank {one.rank}, row {one.row} (sample {one.sample})"
 
 
-def _places(args: argparse.Namespace, steps: "StepMap", ranks: int) -> Iterator[dict[str, int]]:
-    """The rows asked for: their step, rank, row of the rank's batch, and sample."""
+def _places(args: argparse.Namespace, steps: "StepMap", notes: list[str]) -> Iterator["Place"]:
+    """The rows asked for; what is to be known of their steps is added to ``notes``."""
     first, last = _range(args.step or args.sample, "--step" if args.step else "--sample")
     if args.sample:
-        for sample in range(first, max(last, first + 1)):
-            step = steps.step_of(sample)
-            row = sample - int(steps.samples_of(step)[0])
-            yield {"step": step, "rank": row % ranks, "row": row // ranks, "sample": sample}
-        return
-    for step in range(first, last + 1):
-        for row, sample in enumerate(steps.samples_of(step).tolist()):
-            if args.rank is None or row % ranks == args.rank:
-                yield {"step": step, "rank": row % ranks, "row": row // ranks, "sample": sample}
+        places = [steps.place_of(sample) for sample in range(first, max(last, first + 1))]
+    elif first == last:
+        places = steps.places(first)
+    else:
+        # Numbers that were left out when steps became smaller are no mistake in a range.
+        numbers = [step for step in range(first, last + 1) if steps.times(step)] or [first]
+        places = sorted((place for step in numbers for place in steps.places(step)), key=lambda place: place.sample)
+    for step in dict.fromkeys(place.step for place in places) if args.step else ():
+        times = [f"{samples[0]} to {samples[-1]}" for samples in steps.times(step)]
+        if len(times) > 1:
+            notes.append(f"{len(times)} steps were counted as step {step}, of samples {' and '.join(times)}")
+    return (place for place in places if args.rank is None or place.rank == args.rank)
 
 
 def _range(text: str, option: str) -> tuple[int, int]:
@@ -159,9 +152,7 @@ def _range(text: str, option: str) -> tuple[int, int]:
     return int(first), int(last) if colon else int(first)
 
 
-def _plain(
-    place: dict[str, int], sample: "TracedSample", decode: Callable[[Sequence[int]], str] | None
-) -> dict[str, Any]:
+def _plain(place: "Place", sample: "TracedSample", decode: Callable[[Sequence[int]], str] | None) -> dict[str, Any]:
     tokens = sample.tokens.tolist()
     documents = []
     for part in sample.parts:
@@ -176,7 +167,7 @@ def _plain(
             }
         )
     return {
-        **place,
+        **place.to_plain(),
         "corpus": sample.corpus,
         "path": sample.path,
         "epoch": sample.epoch,

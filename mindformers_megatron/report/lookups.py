@@ -9,8 +9,14 @@ import numpy as np
 from mindformers_megatron.errors import ConfigError
 from mindformers_megatron.format.reader import IndexedDataset
 from mindformers_megatron.report.steps import StepMap
-from mindformers_megatron.report.trace import document_extent, find_document, origin_of, trace_samples
-from mindformers_megatron.report.viewer import MOST_TOKENS, Viewer, find_file, place_of
+from mindformers_megatron.report.trace import (
+    document_extent,
+    find_document,
+    origin_of,
+    places_of_document,
+    trace_samples,
+)
+from mindformers_megatron.report.viewer import MOST_TOKENS, Viewer, find_file
 from mindformers_megatron.sampling.plan import SamplePlan
 
 _MOST_SAMPLES = 64
@@ -22,15 +28,12 @@ _SUFFIXES = (".jsonl", ".json", ".txt", ".md", ".html", ".htm", ".csv", ".tsv")
 Plain = dict[str, Any]
 
 
-def look_up_trace(
-    plan: SamplePlan, steps: StepMap, ranks: int, until: int, viewer: Viewer, query: Mapping[str, str]
-) -> Plain:
+def look_up_trace(plan: SamplePlan, steps: StepMap, until: int, viewer: Viewer, query: Mapping[str, str]) -> Plain:
     """Answers ``step`` (and ``rank``), ``sample`` or ``document``.
 
     Args:
         plan: Of the run.
         steps: Which samples each step was given.
-        ranks: That share a step.
         until: The last step that documents are looked for in.
         viewer: Shows samples.
         query: What is asked.
@@ -40,21 +43,22 @@ def look_up_trace(
     """
     asked = {name: value.strip() for name, value in query.items() if value.strip()}
     if "document" in asked:
-        return {"until": until, "documents": list(_seen(plan, steps, ranks, until, asked["document"]))}
+        return {"until": until, "documents": list(_seen(plan, steps, until, asked["document"]))}
     if "sample" in asked:
-        samples = np.array([_number(asked, "sample")], dtype=np.int64)
+        places = [steps.place_of(_number(asked, "sample"))]
     elif "step" in asked:
-        samples = steps.samples_of(_number(asked, "step"))
+        places = steps.places(_number(asked, "step"))
         if "rank" in asked:
-            rank = _number(asked, "rank")
-            if rank >= ranks:
-                raise ConfigError(f"rank is {rank}; expected 0 to {ranks - 1}")
-            samples = samples[rank::ranks]
+            rank, most = _number(asked, "rank"), max(stretch.ranks for stretch in steps.stretches)
+            if rank >= most:
+                raise ConfigError(f"rank is {rank}; expected 0 to {most - 1}")
+            places = [place for place in places if place.rank == rank]
     else:
         raise ConfigError("nothing is asked for; give a step, a sample or a document")
-    most = max(1, min(_MOST_SAMPLES, MOST_TOKENS // plan.seq_length))
-    shown = [viewer.sample(one, place_of(steps, ranks, one.sample)) for one in trace_samples(plan, samples[:most])]
-    return {"samples": shown, "count": int(samples.size)}
+    shown = places[: max(1, min(_MOST_SAMPLES, MOST_TOKENS // plan.seq_length))]
+    traced = trace_samples(plan, np.array([place.sample for place in shown], dtype=np.int64))
+    samples = [viewer.sample(one, place) for one, place in zip(traced, shown, strict=True)]
+    return {"samples": samples, "count": len(places)}
 
 
 def look_up_source(
@@ -92,13 +96,11 @@ def look_up_source(
     return {"file": origin["file"], "line": origin["line"], "text": record.decode("utf-8", "replace")}
 
 
-def _seen(plan: SamplePlan, steps: StepMap, ranks: int, until: int, wanted: str) -> Iterator[Plain]:
-    behind = int(steps.samples_of(until)[-1]) + 1
+def _seen(plan: SamplePlan, steps: StepMap, until: int, wanted: str) -> Iterator[Plain]:
     for name, document in find_document(plan, wanted):
-        begin, end = document_extent(plan.corpora[name].dataset, document)
-        samples = plan.samples_holding(name, begin, end, behind).tolist() if end > begin else []
-        places = [place_of(steps, ranks, sample) for sample in samples[:_MOST_PLACES]]
-        yield {"corpus": name, "document": document, "count": len(samples), "seen": places}
+        places = places_of_document(plan, steps, name, document, until)
+        seen = [place.to_plain() for place in places[:_MOST_PLACES]]
+        yield {"corpus": name, "document": document, "count": len(places), "seen": seen}
 
 
 def _number(query: Mapping[str, str], name: str) -> int:

@@ -1,85 +1,107 @@
 """From a step of a run to the numbers of its samples, and back."""
 
-from bisect import bisect_left
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-import numpy as np
-import numpy.typing as npt
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import zip_longest
 
 from mindformers_megatron.errors import ConfigError
-from mindformers_megatron.settings.saved_state import SavedState
-
-I64 = npt.NDArray[np.int64]
+from mindformers_megatron.settings.history import Stretch
 
 
 @dataclass(frozen=True, slots=True)
-class Anchor:
-    """A point of the run that is known for sure.
+class Place:
+    """Where a sample was in the run.
 
     Attributes:
-        step: Steps done.
-        samples: Samples given in them, over all ranks.
-        global_batch_size: Samples of each step that led here.
+        step: The step, counted from 1 as MindFormers does.
+        rank: Among the ranks that read different rows.
+        row: In the rank's batch.
+        sample: Its number, over all ranks.
     """
 
     step: int
-    samples: int
-    global_batch_size: int
+    rank: int
+    row: int
+    sample: int
+
+    def to_plain(self) -> dict[str, int]:
+        """By name, for JSON."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class StepMap:
-    """Which samples each step of a run was given.
+    """Which samples each step of a run was given, on which rank.
 
-    Between two saved states the size of a step is that of the later one; beyond the last it is ``global_batch_size``.
+    A run that goes on with steps of another size counts its steps anew: step 6 of 4 samples is followed by step 5 of 6
+    samples, so that there are two steps 5. Where steps become smaller, some numbers are left out instead.
 
     Attributes:
-        anchors: Points that saved states tell, ascending by step; at least the start of the run.
-        global_batch_size: Samples of a step behind the last anchor.
+        stretches: The run in stretches of steps of one size, ascending by sample; the last one has no end.
     """
 
-    anchors: tuple[Anchor, ...]
-    global_batch_size: int
+    stretches: tuple[Stretch, ...]
 
-    @classmethod
-    def of(cls, states: Sequence[SavedState], global_batch_size: int) -> "StepMap":
-        """Builds the map of a run from the states it left behind, in any order.
+    def places(self, step: int) -> list[Place]:
+        """The rows of a step, in the order of the samples; of all steps that were counted by this number.
 
         Raises:
-            ConfigError: One line, for states of more than one run.
+            ConfigError: There was no such step.
         """
-        anchors = [Anchor(0, 0, global_batch_size)]
-        for saved in sorted(states, key=lambda saved: saved.step):
-            anchor = Anchor(saved.step, saved.state.consumed_samples, saved.global_batch_size)
-            if anchor.step == anchors[-1].step:
-                continue
-            if anchor.samples < anchors[-1].samples:
-                raise ConfigError(
-                    f"{saved.path}: step {anchor.step} stands at sample {anchor.samples}, an earlier step at "
-                    f"{anchors[-1].samples}; these states are of different runs, name one with --state"
-                )
-            anchors.append(anchor)
-        return cls(tuple(anchors), global_batch_size)
+        found = [
+            Place(step, row % stretch.ranks, row // stretch.ranks, sample)
+            for stretch, samples in self._steps(step)
+            for row, sample in enumerate(samples)
+        ]
+        if not found:
+            raise ConfigError(self._missing(step))
+        return found
 
-    def samples_of(self, step: int) -> I64:
-        """The samples of a step, counted from 1, over all ranks, in the order of the rows: int64[global batch]."""
+    def place_of(self, sample: int) -> Place:
+        """The place of a sample.
+
+        Raises:
+            ConfigError: The run began behind it.
+        """
+        number = bisect_right(self.stretches, sample, key=lambda stretch: stretch.sample) - 1
+        if number < 0:
+            raise ConfigError(f"sample {sample}: the run began with sample {self.stretches[0].sample}")
+        stretch = self.stretches[number]
+        step, row = divmod(sample - stretch.sample, stretch.global_batch_size)
+        return Place(stretch.step + 1 + step, row % stretch.ranks, row // stretch.ranks, sample)
+
+    def times(self, step: int) -> list[range]:
+        """The samples of a step, once for each time that a step was counted by this number."""
+        return [samples for _, samples in self._steps(step)]
+
+    def behind(self, step: int) -> int:
+        """The sample behind the last one of a step, or of the last one before it."""
+        ends = [
+            min(stretch.sample + (step - stretch.step) * stretch.global_batch_size, after.sample if after else 1 << 62)
+            for stretch, after in self._with_next()
+            if step > stretch.step
+        ]
+        return max(ends, default=0)
+
+    def _steps(self, step: int) -> Iterator[tuple[Stretch, range]]:
         if step < 1:
             raise ConfigError(f"step {step}: steps count from 1")
-        place = bisect_left([anchor.step for anchor in self.anchors], step)
-        if place < len(self.anchors):
-            anchor = self.anchors[place]
-            size, first = anchor.global_batch_size, anchor.samples - (anchor.step - step + 1) * anchor.global_batch_size
-        else:
-            anchor = self.anchors[-1]
-            size, first = self.global_batch_size, anchor.samples + (step - anchor.step - 1) * self.global_batch_size
-        return np.arange(max(first, 0), first + size, dtype=np.int64)
+        for stretch, after in self._with_next():
+            first = stretch.sample + (step - stretch.step - 1) * stretch.global_batch_size
+            if step > stretch.step and (after is None or first < after.sample):
+                yield stretch, range(first, first + stretch.global_batch_size)
 
-    def step_of(self, sample: int) -> int:
-        """The step, counted from 1, that was given a sample."""
-        samples = [anchor.samples for anchor in self.anchors]
-        place = bisect_left(samples, sample + 1)
-        if place < len(self.anchors):
-            anchor = self.anchors[place]
-            return anchor.step - (anchor.samples - 1 - sample) // anchor.global_batch_size
-        return self.anchors[-1].step + 1 + (sample - samples[-1]) // self.global_batch_size
+    def _with_next(self) -> Iterator[tuple[Stretch, Stretch | None]]:
+        return zip_longest(self.stretches, self.stretches[1:])
+
+    def _missing(self, step: int) -> str:
+        before, after = None, self.stretches[0]
+        for stretch, following in self._with_next():
+            if stretch.step < step and following is not None:
+                before, after = stretch, following
+        began = f"step {after.step + 1}, of {after.global_batch_size} samples"
+        if before is None:
+            return f"there is no step {step}: the run began with {began}"
+        last = before.step + (after.sample - before.sample) // before.global_batch_size
+        return f"there is no step {step}: step {last}, of {before.global_batch_size}, was followed by {began}"

@@ -13,6 +13,8 @@ from mindformers_megatron.format.paths import docs_path
 from mindformers_megatron.format.provenance import read_docs
 from mindformers_megatron.format.reader import IndexedDataset
 from mindformers_megatron.format.search import search_sorted
+from mindformers_megatron.report.steps import Place, StepMap
+from mindformers_megatron.sampling.grouped_plan import GroupedPlan
 from mindformers_megatron.sampling.plan import SamplePlan
 
 I64 = npt.NDArray[np.int64]
@@ -47,7 +49,7 @@ class TracedSample:
         sample: Its number.
         corpus: The corpus's name.
         path: Its prefix.
-        cursor: The how-manieth sample of the corpus.
+        cursor: The how-manieth sample of the corpus (with ``shard_files``: of those its group takes from it).
         epoch: The epoch of the corpus it belongs to, from 0.
         tokens: int32[seq_length + 1], the row.
         columns: The other columns of the plan, by name.
@@ -80,7 +82,8 @@ def trace_samples(plan: SamplePlan, samples: I64) -> Iterator[TracedSample]:
         zip(samples.tolist(), numbers.tolist(), cursors.tolist(), strict=True)
     ):
         name = plan.names[number]
-        dataset = plan.corpora[name].dataset
+        own = plan.group_of(sample) if isinstance(plan, GroupedPlan) else plan
+        dataset = own.corpora[name].dataset
         one = np.array([cursor], dtype=np.int64)
         columns = {column: values[place] for column, values in rows.items()}
         inputs, labels = columns.pop("input_ids"), columns.pop("labels")
@@ -89,10 +92,10 @@ def trace_samples(plan: SamplePlan, samples: I64) -> Iterator[TracedSample]:
             corpus=name,
             path=dataset.prefix,
             cursor=cursor,
-            epoch=int(plan.epochs(name, one)[0]),
+            epoch=int(own.epochs(name, one)[0]),
             tokens=np.append(inputs, labels[-1:]),
             columns=columns,
-            parts=tuple(_parts(dataset, plan, name, one)),
+            parts=tuple(_parts(dataset, own, name, one)),
         )
 
 
@@ -162,6 +165,8 @@ def find_document(plan: SamplePlan, wanted: str) -> list[tuple[str, int]]:
     Raises:
         ConfigError: Nothing has that id.
     """
+    if isinstance(plan, GroupedPlan):
+        plan.open(range(plan.groups))
     corpus, _, number = wanted.rpartition(":")
     if corpus in plan.corpora and number.isdigit():
         return [(corpus, int(number))]
@@ -179,6 +184,20 @@ def find_document(plan: SamplePlan, wanted: str) -> list[tuple[str, int]]:
             "(wiki:17)"
         )
     return found
+
+
+def places_of_document(plan: SamplePlan, steps: StepMap, name: str, document: int, until: int) -> list[Place]:
+    """Where a document was seen in steps 1 to ``until``, however often: by sample.
+
+    Raises:
+        ConfigError: The corpus has no such document.
+    """
+    begin, end = document_extent(plan.corpora[name].dataset, document)
+    if begin == end:
+        return []
+    samples = plan.samples_holding(name, begin, end, steps.behind(until)).tolist()
+    first = steps.stretches[0].sample
+    return [steps.place_of(sample) for sample in samples if sample >= first]
 
 
 def first_seen(plan: SamplePlan, samples: Sequence[TracedSample], before: int) -> list[tuple[str, int]]:

@@ -11,7 +11,7 @@ import numpy as np
 from mindformers_megatron.format.paths import docs_path
 from mindformers_megatron.format.provenance import read_docs
 from mindformers_megatron.format.reader import IndexedDataset
-from mindformers_megatron.report.steps import StepMap
+from mindformers_megatron.report.steps import Place, StepMap
 from mindformers_megatron.report.token_texts import token_texts
 from mindformers_megatron.report.trace import TracedSample, document_extent, trace_samples
 from mindformers_megatron.sampling.plan import SamplePlan
@@ -39,24 +39,24 @@ class Viewer:
     decode: Decoder | None = None
     roots: tuple[Path, ...] = field(default_factory=lambda: (Path.cwd(),))
 
-    def samples(self, plan: SamplePlan, steps: StepMap, ranks: int, end: int, count: int) -> list[Plain]:
+    def samples(self, plan: SamplePlan, steps: StepMap, end: int, count: int) -> list[Plain]:
         """Samples of a run, evenly spaced.
 
         Args:
             plan: Its plan.
             steps: Which samples each step was given.
-            ranks: That share a step.
             end: Behind the last sample to choose from; at least 1.
             count: How many, at most; fewer, where they would be very long together.
         """
         count = max(1, min(count, end, MOST_TOKENS // plan.seq_length))
-        numbers = np.unique(np.linspace(0, end - 1, count).astype(np.int64))
+        first = steps.stretches[0].sample
+        numbers = np.unique(np.linspace(first, max(first, end - 1), count).astype(np.int64))
         # Corpora that a resumed run no longer lists cannot be read.
         corpora = plan.locate(numbers)[0]
         numbers = numbers[np.isin(corpora, [plan.names.index(name) for name in plan.corpora])]
-        return [self.sample(traced, place_of(steps, ranks, traced.sample)) for traced in trace_samples(plan, numbers)]
+        return [self.sample(traced, steps.place_of(traced.sample)) for traced in trace_samples(plan, numbers)]
 
-    def sample(self, traced: TracedSample, place: Plain) -> Plain:
+    def sample(self, traced: TracedSample, place: Place) -> Plain:
         """A sample, with its place in the run."""
         ids = traced.tokens.tolist()
         texts: list[str] | None = None
@@ -78,7 +78,7 @@ class Viewer:
                 }
             )
         return {
-            **place,
+            **place.to_plain(),
             "corpus": traced.corpus,
             "epoch": traced.epoch,
             "cursor": traced.cursor,
@@ -124,13 +124,6 @@ class Viewer:
         plain = {name: origin[name] for name in ("id", "source", "file", "line")}
         address = file_address(origin["file"], self.roots)
         return plain if address is None else {**plain, "address": address}
-
-
-def place_of(steps: StepMap, ranks: int, sample: int) -> Plain:
-    """Step, rank and row of a sample."""
-    step = steps.step_of(sample)
-    row = sample - int(steps.samples_of(step)[0])
-    return {"step": step, "rank": row % ranks, "row": row // ranks, "sample": sample}
 
 
 def file_address(name: str, roots: tuple[Path, ...]) -> str | None:

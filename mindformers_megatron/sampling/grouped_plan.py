@@ -101,6 +101,30 @@ class GroupedPlan(SamplePlan):
             if group not in self._open:
                 self._open[group] = SamplePlan(self._specs[group])
 
+    def group_of(self, sample: int) -> SamplePlan:
+        """The plan of the group that a sample comes from, opened; it is sample i div G there."""
+        return self._group(sample % self.groups)
+
+    def _group(self, group: int) -> SamplePlan:
+        self.open([group])
+        return self._open[group]
+
+    def samples_holding(self, name: str, begin: int, end: int, until: int) -> I64:
+        """Finds where tokens were seen, as ``SamplePlan.samples_holding`` does; opens the groups that read the corpus.
+
+        Args:
+            name: The corpus, one of ``names``.
+            begin: First token, in its ``.bin``.
+            end: Behind the last one.
+            until: Samples of the run to look at, from its start.
+        """
+        found = [np.empty(0, dtype=np.int64)]
+        for group, members in enumerate(self._members):
+            if self.names.index(name) in members:
+                count = (until - group + self.groups - 1) // self.groups
+                found.append(self._group(group).samples_holding(name, begin, end, count) * self.groups + group)
+        return np.sort(np.concatenate(found))
+
     @property
     def corpora(self) -> Mapping[str, Corpus]:  # type: ignore[override]
         """The corpora of the groups that are open, by name."""

@@ -58,12 +58,17 @@ class MegatronCourse:
             return np.zeros_like(samples), samples
         return self.blend.locate(samples)
 
-    def samples_of(self, corpus: int, cursors: I64) -> I64:
-        """Returns the numbers of the samples that are the k-th of a corpus, ascending; before any repetition."""
+    def samples_of(self, corpus: int, cursors: I64, until: int) -> I64:
+        """Returns the numbers, below ``until`` and ascending, of the samples that are the k-th of a corpus."""
         if self.blend is None:
-            return np.sort(cursors)
-        own = np.flatnonzero(self.blend.dataset_index == corpus)
-        return np.sort(own[cursors[cursors < own.size]])
+            found = np.sort(cursors)
+        else:
+            own = np.flatnonzero(self.blend.dataset_index == corpus)
+            found = np.sort(own[cursors[cursors < own.size]])
+        if self.repeat_after is not None:
+            turns = np.arange(-(-until // self.repeat_after), dtype=np.int64) * self.repeat_after
+            found = (turns[:, None] + found[found < self.repeat_after]).ravel()
+        return found[found < until]
 
     def cursors(self, sample: int) -> I64:
         """int64[N]: how many samples each corpus has given when sample ``sample`` is next."""

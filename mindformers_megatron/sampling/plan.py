@@ -180,12 +180,10 @@ class SamplePlan(Sequence[Columns]):
         Returns:
             The numbers of the samples below ``until`` that hold a token of [begin, end), ascending: int64[K].
         """
-        number = self.names.index(name)
+        number, order = self.names.index(name), self._orders[name]
         given = int(self.schedule.cursors(until)[number])
-        order = self._orders[name]
         cursors = order.containing(begin, end, -(-given // order.epoch_length))
-        samples = self.schedule.samples_of(number, cursors[cursors < given])
-        return samples[samples < until]
+        return self.schedule.samples_of(number, cursors[cursors < given], until)
 
     def read(self, samples: I64) -> Columns:
         """Reads samples.

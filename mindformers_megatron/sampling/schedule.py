@@ -94,8 +94,14 @@ class Schedule:
             corpus[chosen], cursor[chosen] = self.phases[number].locate(samples[chosen])
         return corpus, cursor
 
-    def samples_of(self, corpus: int, cursors: I64) -> I64:
-        """Returns the numbers, ascending, of the samples that are the k-th of a corpus and were not stepped over."""
+    def samples_of(self, corpus: int, cursors: I64, until: int) -> I64:
+        """Returns the numbers, ascending, of the samples that are the k-th of a corpus and were not stepped over.
+
+        Args:
+            corpus: Place of the corpus in the blends.
+            cursors: int64[K], the k.
+            until: Samples of the run to look at, from its start.
+        """
         found: list[int] = []
         for phase, after in zip(self.phases, (*self.phases[1:], None), strict=True):
             own = cursors - phase.base[corpus]
@@ -105,7 +111,7 @@ class Schedule:
             if own.size and phase.blend.parts[corpus]:
                 ranks = phase.blend.samples_of(corpus, own.tolist())
                 found += phase.numbers([phase.position + rank for rank in ranks])
-        return np.array(sorted(found), dtype=np.int64)
+        return np.array(sorted(number for number in found if number < until), dtype=np.int64)
 
     def cursors(self, sample: int) -> I64:
         """int64[N]: how many samples each corpus has given, or been stepped over, when sample ``sample`` is next."""

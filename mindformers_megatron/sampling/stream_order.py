@@ -100,6 +100,10 @@ class StreamOrder:
 
     def containing(self, begin: int, end: int, epochs: int) -> I64:
         """Returns the cursors of the samples of the first ``epochs`` epochs that hold a token of ``[begin, end)``."""
+        # What lies in another part of a split is on no circle.
+        begin, end = max(begin, self.begin), min(end, self.begin + self.num_tokens)
+        if begin >= end:
+            return np.empty(0, dtype=np.int64)
         number = np.arange(epochs, dtype=np.int64)
         # Where the tokens lie behind the epoch's first window, along a line that goes on round the circle.
         first = (begin - self.begin - self.offset(number)) % self.num_tokens

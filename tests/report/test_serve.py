@@ -17,8 +17,9 @@ from mindformers_megatron import IndexedDataset, SamplePlan
 from mindformers_megatron.cli.main import run
 from mindformers_megatron.errors import ConfigError
 from mindformers_megatron.report.lookups import look_up_source, look_up_trace
-from mindformers_megatron.report.steps import Anchor, StepMap
+from mindformers_megatron.report.steps import StepMap
 from mindformers_megatron.report.viewer import Viewer
+from mindformers_megatron.settings.history import Stretch
 
 TEXTS = [f"Document {number} says something, and it is not what the others say." for number in range(80)]
 
@@ -125,7 +126,7 @@ def test_what_cannot_be_looked_up_is_said_in_a_line(port: int, what: str, query:
 
 def test_a_step_of_more_samples_than_a_page_holds_is_cut_and_says_so(folder: Path) -> None:
     plan = SamplePlan.build([str(folder / "corpus-0")], seq_length=48)
-    found = look_up_trace(plan, StepMap((Anchor(0, 0, 500),), 500), 1, 1, Viewer(), {"step": "1"})
+    found = look_up_trace(plan, StepMap((Stretch(0, 0, 500, 1),)), 1, Viewer(), {"step": "1"})
     assert (len(found["samples"]), found["count"]) == (64, 500)
 
 

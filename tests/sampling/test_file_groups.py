@@ -99,6 +99,20 @@ def test_in_one_epoch_every_token_is_an_input_at_most_once_and_nearly_all_are(pr
     assert values.size == 480 * LENGTH
 
 
+def test_where_tokens_were_seen_is_known_across_groups(prefixes: list[str]) -> None:
+    plan = GroupedPlan(spec_of(prefixes))
+    until = 803
+    rows = plan.read(np.arange(until))
+    rows = np.concatenate([rows["input_ids"], rows["labels"][:, -1:]], axis=1)
+    # The documents of corpus0 begin with tokens 1, 11, …; groups 0 and 1 divide them.
+    for document in (0, 7, 99, 100, 101, 159):
+        begin, end = document * 10, document * 10 + 10
+        held = np.flatnonzero(((rows > begin) & (rows <= end)).any(axis=1))
+        assert held.size
+        assert plan.samples_holding("corpus0", begin, end, until).tolist() == held.tolist()
+    assert plan.samples_holding("corpus5", 0, 1, 0).size == 0
+
+
 def test_a_run_goes_on_from_its_state_and_any_change_is_refused(prefixes: list[str]) -> None:
     plan = open_plan(spec_of(prefixes), Shard(1, 4))
     state = DataState.from_json(plan.state(100).to_json())

@@ -84,8 +84,13 @@ def test_the_samples_that_hold_a_document_are_found_without_reading_any(name: st
     pieces = order.pieces(cursors[numbers == 0])
     for begin, end in ((0, 1), (1000, 1100), (5000, 5003)):
         holding = np.unique(pieces.row[(pieces.start < end) & (pieces.start + pieces.length > begin)])
-        found = plan.schedule.samples_of(0, order.containing(begin, end, 1))
+        found = plan.schedule.samples_of(0, order.containing(begin, end, 1), len(plan))
         assert found.tolist() == np.flatnonzero(numbers == 0)[holding].tolist()
+        # Once for every time that the order begins again.
+        after, until = len(plan) // 2, len(plan) // 2 * 3 + 7
+        repeated, whole = plan.repeated_after(after), np.arange(until)
+        again = np.isin(whole % after, found[found < after])
+        assert repeated.samples_holding("wiki", begin, end, until).tolist() == whole[again].tolist()
 
 
 def test_megatrons_order_ends_and_says_so() -> None:

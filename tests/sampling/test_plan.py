@@ -274,3 +274,21 @@ def test_where_tokens_were_seen_is_known_without_reading_a_sample(blend: list[st
         pieces = plan.pieces(name, cursors[mine])
         holding = np.unique(pieces.row[(pieces.start < end) & (pieces.start + pieces.length > begin)])
         assert plan.samples_holding(name, begin, end, until).tolist() == mine[holding].tolist()
+
+
+@pytest.mark.parametrize("order", ["stream", "document", "megatron"])
+def test_tokens_of_another_part_of_a_split_were_never_seen(blend: list[str], order: str) -> None:
+    shared = {"order": order, "split": "80,20,0", "num_samples": 200}
+    train, valid = build(blend, **shared), build(blend, **shared, split_part="valid")
+    until = train.end or 200
+    numbers, cursors = train.locate(np.arange(until))
+    for name, other in valid.corpora.items():
+        begin, end = other.begin, other.begin + other.num_tokens
+        assert train.samples_holding(name, begin, end, until).size == 0
+        # Across the edge, only what lies on this side counts.
+        edge = begin - 3
+        mine = np.flatnonzero(numbers == train.names.index(name))
+        pieces = train.pieces(name, cursors[mine])
+        holding = np.unique(pieces.row[(pieces.start < begin) & (pieces.start + pieces.length > edge)])
+        assert train.samples_holding(name, edge, end, until).tolist() == mine[holding].tolist()
+        assert holding.size

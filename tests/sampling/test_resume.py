@@ -175,7 +175,7 @@ def test_phases_and_skips_never_lose_or_repeat_a_sample(
         own = cursor[corpus == number]
         assert (np.diff(own) > 0).all()
     for number in range(len(parts)):
-        assert np.array_equal(schedule.samples_of(number, cursor[corpus == number]), samples[corpus == number])
+        assert np.array_equal(schedule.samples_of(number, cursor[corpus == number], 400), samples[corpus == number])
     for sample in (0, 1, 57, 399):
         counts = schedule.cursors(sample)
         for number in range(len(parts)):
