@@ -8,11 +8,11 @@ sources of Python's library, and the manuals of its packages. Speeds are MB of i
 import argparse
 import sysconfig
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from mindformers_megatron.corpus.clean.html import main_content
-from mindformers_megatron.corpus.clean.html_text import text_of_page
 from mindformers_megatron.corpus.documents import Document, Origin
 from mindformers_megatron.corpus.languages import identify
 from mindformers_megatron.corpus.registry import DEFAULT_CHAIN, build_step
@@ -63,9 +63,9 @@ def seconds(work: Callable[[], object]) -> float:
     return best
 
 
-def run_steps(names: Sequence[str], documents: Sequence[Document]) -> None:
-    """Passes documents through steps with their default parameters."""
-    steps = [build_step(name) for name in names]
+def run_steps(entries: Sequence[str | Mapping[str, Any]], documents: Sequence[Document]) -> None:
+    """Passes documents through steps."""
+    steps = [build_step(entry) for entry in entries]
     for _ in run_chain(steps, documents, [Tally() for _ in steps]):
         pass
 
@@ -85,8 +85,8 @@ def main() -> None:
         size = megabytes(pages)
         print(f"{len(pages):,} pages, {size:.1f} MB")
         row("html, main content", size, lambda: [main_content(page) for page in pages])
-        row("html, tags only", size, lambda: [text_of_page(page) for page in pages])
         as_documents = documents_of(pages)
+        row("html, tags only", size, lambda: run_steps([{"html": {"keep": "all"}}], as_documents))
         row("default chain on pages", size, lambda: run_steps(DEFAULT_CHAIN, as_documents))
     prose = texts(files(folders, "*.rst.txt", "*.rst", "*.txt", "*.md", "METADATA"), BYTES // 2)
     prose += texts(files([library], "*.py"), BYTES // 4)

@@ -1,11 +1,12 @@
 """The step ``html``: pages to text."""
 
+import itertools
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from mindformers_megatron.corpus.batch import Batch
 from mindformers_megatron.corpus.clean.html_fragment import is_page, without_tags
-from mindformers_megatron.corpus.clean.html_text import text_of_page
+from mindformers_megatron.corpus.clean.html_text import texts_of_pages
 from mindformers_megatron.corpus.optional import needed
 from mindformers_megatron.corpus.steps import rewrite
 from mindformers_megatron.corpus.tally import Tally
@@ -24,19 +25,18 @@ class Html:
     """
 
     name: ClassVar[str] = "html"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     keep: Literal["main", "all"] = "main"
     pages: Literal["detected", "all"] = "detected"
 
     def apply(self, batch: Batch, tally: Tally) -> Batch:
         """See ``Step.apply``."""
-        return rewrite(batch, [self._text(text) for text in batch.texts], tally)
-
-    def _text(self, text: str) -> str:
-        if self.pages == "detected" and not is_page(text):
-            return without_tags(text)
-        return main_content(text) if self.keep == "main" else text_of_page(text)
+        are_pages = [self.pages == "all" or is_page(text) for text in batch.texts]
+        pages = list(itertools.compress(batch.texts, are_pages))
+        found = iter(texts_of_pages(pages) if self.keep == "all" else map(main_content, pages))
+        texts = [next(found) if page else without_tags(text) for page, text in zip(are_pages, batch.texts, strict=True)]
+        return rewrite(batch, texts, tally)
 
 
 def main_content(html: str) -> str:

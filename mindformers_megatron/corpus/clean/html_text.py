@@ -1,153 +1,136 @@
-r"""All the text of a page, line by line: its tags are taken off, nothing else.
+"""All the text of pages, line by line: their tags are taken off, nothing else.
 
-The parser knows the text but not the lines. So the bytes are prepared for it, by arrays: a mark is put before each tag
-that begins or ends a line, a cell or a paragraph. In the text that the parser returns, runs of marks and white space
-become line ends.
-
-A mark must be white space to HTML, or it would be thrown out of tables. It is a form feed behind none to four tabs,
-which say what it stands for. No other form feeds come through.
+Where a tag ends a line, a cell or a paragraph, a mark is left in its place. In what remains, runs of marks and white
+space become line ends.
 """
 
 import functools
-from collections.abc import Iterator
+import html
+import re
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mindformers_megatron.corpus.clean.tags import CELL, LINE, PARAGRAPH, PREFORMATTED, SILENT
-from mindformers_megatron.corpus.optional import needed
+from mindformers_megatron.corpus.clean.html_tags import (
+    CELL_END,
+    NOTHING,
+    PARAGRAPH_END,
+    PREFORMATTED_BEGIN,
+    PREFORMATTED_END,
+    Bytes,
+    Places,
+    Tags,
+    find_tags,
+)
 
-Codes = NDArray[np.uint8]
+# Stands between pages; no byte of UTF-8.
+_BORDER = b"\xff"
+_TAB, _LF, _SPACE = b"\t\n "
+# In the text, marks are the numbers of what they stand for. So other control characters become spaces.
+_PREFORMATTED = bytes(code if code > _SPACE or code in (_TAB, _LF) else _SPACE for code in range(256))
+# All that ``html.unescape`` looks up; most are the same few.
+_REFERENCE = re.compile(r"&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32};?)")
 
-_TAB, _LF, _FF, _SPACE, _SLASH, _LESS = 0x09, 0x0A, 0x0C, 0x20, 0x2F, 0x3C
-# What a mark stands for is the number of its tabs.
-_CELL, _LINE, _PARAGRAPH, _OPEN, _CLOSE = range(5)
-_NOTHING = 255
-
-# One selector for all: the tree is searched once.
-_SILENT = ",".join(sorted(SILENT))
-_PAD = b" " * 16
-_PADDED = 4
-_LOWER = np.uint64(0x2020202020202020)
-_LETTERS = np.uint64(0x4040404040404040)
-_ONE, _SIX, _SHIFT = np.uint64(1), np.uint64(6), np.uint64(54)
-_H, _TWO_BYTES = np.uint64(ord("h")), np.uint64(0xFFFF)
+_EACH_BYTE, _TOP_BYTE, _LOWEST_BIT = np.uint64(0x0101010101010101), np.uint64(56), np.uint64(1)
 
 
-def text_of_page(html: str) -> str:
-    """Returns the text of a page or a piece of one, without scripts, styles and the head.
+def text_of_page(page: str) -> str:
+    """The text of one page; see ``texts_of_pages``."""
+    return texts_of_pages([page])[0]
+
+
+def texts_of_pages(pages: Sequence[str]) -> list[str]:
+    """Returns the texts of pages or pieces of such, without scripts, styles and the head.
 
     Between paragraphs stands a blank line; a row of a table is a line, its cells divided by tabs. Outside of ``<pre>``
-    white space is folded, as HTML means it; what is in ``<pre>`` stays as it is.
+    white space is folded, as HTML means it; what is in ``<pre>`` stays as it is. No text depends on the others; some
+    hundred thousand characters at a time are fastest.
     """
-    parse = needed("selectolax.lexbor", "taking tags off").LexborHTMLParser
-    body = parse(_mark(html.encode())).body
-    if body is None:
-        return ""
-    body.strip_tags([_SILENT], recursive=True)
-    return _unmark(body.text().encode()).decode()[1:].strip("\n").rstrip()
-
-
-def _mark(html: bytes) -> bytes:
-    """Puts a mark before each tag that has one, and makes white space outside of ``<pre>`` spaces."""
-    raw = np.frombuffer(html, np.uint8)
-    tags = np.flatnonzero(raw == _LESS)
-    kinds = _kinds(html, tags)
-    marked = kinds != _NOTHING
-    tags, kinds = tags[marked], kinds[marked]
+    joined = b"".join([_BORDER + page.encode() for page in pages]) + _BORDER
+    if b"\r" in joined:
+        joined = joined.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    raw = np.frombuffer(joined, np.uint8)
+    borders = np.flatnonzero(raw == _BORDER[0])
+    tags = find_tags(joined, borders)
     codes = np.maximum(raw, _SPACE)
-    for start, end in _ranges(codes.size, tags[kinds == _OPEN], tags[kinds == _CLOSE]):
-        codes[start:end] = np.where(raw[start:end] == _FF, _SPACE, raw[start:end])
-    sizes = kinds + 1
-    marks = np.full(int(sizes.sum(dtype=np.int64)), _TAB, np.uint8)
-    marks[np.cumsum(sizes, dtype=np.int64) - 1] = _FF
-    return np.insert(codes, np.repeat(tags, sizes), marks).tobytes()
+    closes = np.sort(np.append(tags.starts[tags.kinds == PREFORMATTED_END], borders))
+    for start, end in _ranges(tags.ends[tags.kinds == PREFORMATTED_BEGIN], closes):
+        codes[start:end] = np.frombuffer(joined[start:end].translate(_PREFORMATTED), np.uint8)
+    texts = _fold(_with_marks(codes, tags)).tobytes().split(_BORDER)[1:-1]
+    # What a page begins with may be a fold, or lines and what ``<pre>`` begins with.
+    return [_resolved(text.decode()).lstrip(" \t").strip("\n").rstrip() for text in texts]
 
 
-def _unmark(text: bytes) -> bytes:
+def _resolved(text: str) -> str:
+    """Replaces character references such as ``&amp;``."""
+    return _REFERENCE.sub(lambda found: _character(found[0]), text) if "&" in text else text
+
+
+@functools.lru_cache(maxsize=4096)
+def _character(reference: str) -> str:
+    return html.unescape(reference)
+
+
+def _with_marks(codes: Bytes, tags: Tags) -> Bytes:
+    """The bytes that are in no tag, and a mark for each tag that stands for something.
+
+    From a paragraph on a mark is two bytes, to leave room for two line ends. No tag is shorter than three.
+    """
+    starts = tags.starts.copy()
+    for least in (NOTHING + 1, PARAGRAPH_END):
+        marked = np.flatnonzero(tags.kinds >= least)
+        codes[starts[marked]] = tags.kinds[marked]
+        starts[marked] += 1
+    return codes[_outside(codes.size, starts, tags.ends)]
+
+
+def _outside(size: int, starts: Places, ends: Places) -> NDArray[np.bool_]:
+    """Which places are in none of some ranges, bool[size]. The ranges do not overlap.
+
+    They are those with an even number of edges up to them; these are added up eight bytes at a time.
+    """
+    words = np.zeros(size // 8 + 1, "<u8")
+    edges = words.view(np.uint8)
+    edges[starts] ^= 1
+    edges[ends] ^= 1
+    words *= _EACH_BYTE
+    before = np.cumsum(words >> _TOP_BYTE) & _LOWEST_BIT
+    words[1:] += before[:-1] * _EACH_BYTE
+    return (~words & _EACH_BYTE).view(np.bool_)[:size]
+
+
+def _fold(codes: Bytes) -> Bytes:
     """Replaces each run of marks and spaces by what the strongest of them stands for, or by one space."""
-    codes = np.frombuffer(_PAD[:_PADDED] + text, np.uint8).copy()
-    feeds = np.flatnonzero(codes == _FF)
-    tabs = np.zeros(feeds.size, np.intp)
-    counting = np.ones(feeds.size, np.bool_)
-    for back in range(1, 5):
-        counting &= codes[feeds - back] == _TAB
-        tabs += counting
-    space = codes == _SPACE
-    opens, closes = feeds[tabs == _OPEN], feeds[tabs == _CLOSE]
-    # The parser drops white space before the first element, and a mark with it.
-    if closes.size and (not opens.size or closes[0] < opens[0]):
-        opens = np.append(_PADDED - 1, opens)
-    for start, end in _ranges(codes.size, opens, closes):
+    marks = np.flatnonzero(codes < _TAB)
+    kinds = codes[marks]
+    space = codes <= _SPACE
+    closes = np.append(marks[kinds == PREFORMATTED_END], np.flatnonzero(codes == _BORDER[0]))
+    for start, end in _ranges(marks[kinds == PREFORMATTED_BEGIN][1::2] + 1, np.sort(closes)):
         space[start:end] = False
-    for back in range(5):
-        space[feeds[tabs >= back] - back] = True
+    space[marks] = True
     # A space alone, as between words, is what it is.
-    alone = space & (codes == _SPACE)
-    alone[1:] &= ~space[:-1]
-    alone[:-1] &= ~space[1:]
-    keep = ~space | alone
-    edges = np.flatnonzero(keep[1:] != keep[:-1]) + 1
-    # Text begins with spaces that were put there, so the even edges end runs.
-    starts = np.append(0, edges[1::2])
+    keep = ~space
+    alone = codes == _SPACE
+    alone &= space
+    alone[1:] &= keep[:-1]
+    alone[:-1] &= keep[1:]
+    keep |= alone
+    # Text begins and ends with a border, so every other edge begins a run.
+    starts = np.flatnonzero(keep[1:] != keep[:-1])[::2] + 1
     keep[starts] = True
     codes[starts] = _SPACE
-    if feeds.size:
-        runs = np.searchsorted(starts, feeds, "right") - 1
-        first = np.flatnonzero(np.diff(runs, prepend=-1))
-        strongest = np.maximum.reduceat(tabs, first)
+    runs = np.searchsorted(starts, marks, "right") - 1
+    first = np.flatnonzero(np.diff(runs, prepend=-1))
+    if first.size:
+        strongest = np.maximum.reduceat(kinds, first)
         places = starts[runs[first]]
-        codes[places] = np.where(strongest == _CELL, _TAB, _LF)
-        # A mark of two tabs or more leaves room for two line ends.
-        double = places[strongest >= _PARAGRAPH] + 1
+        codes[places] = np.where(strongest == CELL_END, _TAB, _LF)
+        double = places[strongest >= PARAGRAPH_END] + 1
         codes[double], keep[double] = _LF, True
-    return codes[keep].tobytes()
+    return codes[keep]
 
 
-def _ranges(size: int, opens: NDArray[np.intp], closes: NDArray[np.intp]) -> Iterator[tuple[int, int]]:
-    """From behind each opening mark up to the next closing one, or the end."""
-    ends = np.append(closes, size)[np.searchsorted(closes, opens)]
-    yield from zip((opens + 1).tolist(), ends.tolist(), strict=True)
-
-
-def _kinds(html: bytes, tags: NDArray[np.intp]) -> Codes:
-    """What the mark before each ``<`` is to be, ``_NOTHING`` for none."""
-    padded = html + _PAD
-    starts = tags + 1
-    closing = np.frombuffer(padded, np.uint8)[starts] == _SLASH
-    starts += closing
-    # Eight bytes from each name on, in lower case. Bit 6 is set in letters, so the first byte without it ends the name.
-    raw = np.ndarray((len(html) + 8,), "<u8", padded, strides=(1,))[starts]
-    other = ~raw & _LETTERS
-    raw |= _LOWER
-    names = raw & (((other & (~other + _ONE)) >> _SIX) - _ONE)
-    # A digit ends a name too early: h1 to h6.
-    names = np.where(names == _H, raw & _TWO_BYTES, names)
-    keys, opening_kinds, closing_kinds, multiplier = _table()
-    slots = (names * multiplier) >> _SHIFT
-    kinds = np.where(closing, closing_kinds[slots], opening_kinds[slots])
-    return np.where(keys[slots] == names, kinds, np.uint8(_NOTHING))
-
-
-@functools.cache
-def _table() -> tuple[NDArray[np.uint64], Codes, Codes, np.uint64]:
-    """A hash table without collisions: (first eight bytes of names, marks before them, marks before their ends)."""
-    kinds = {
-        **dict.fromkeys(LINE, (_LINE, _NOTHING)),
-        **dict.fromkeys(["div", "dt", "dd", "address", "details", "summary"], (_LINE, _LINE)),
-        **dict.fromkeys(CELL, (_CELL, _NOTHING)),
-        **dict.fromkeys(PARAGRAPH, (_PARAGRAPH, _PARAGRAPH)),
-        **dict.fromkeys(PREFORMATTED, (_OPEN, _CLOSE)),
-    }
-    names = np.array([int.from_bytes(name.encode()[:8], "little") for name in kinds], np.uint64)
-    factor = 0x9E3779B97F4A7C15
-    while True:
-        slots = (names * np.uint64(factor)) >> _SHIFT
-        if np.unique(slots).size == names.size:
-            break
-        factor = factor * 0xBF58476D1CE4E5B9 % 2**64
-    keys = np.zeros(1 << 10, np.uint64)
-    opening, closing = np.full((2, 1 << 10), _NOTHING, np.uint8)
-    keys[slots] = names
-    opening[slots], closing[slots] = np.array(list(kinds.values()), np.uint8).T
-    return keys, opening, closing, np.uint64(factor)
+def _ranges(starts: Places, closes: Places) -> Iterator[tuple[int, int]]:
+    """From each start up to the next of the closing places."""
+    yield from zip(starts.tolist(), closes[np.searchsorted(closes, starts)].tolist(), strict=True)

@@ -23,6 +23,9 @@ PREFORMATTED = _names("pre listing")
 # What is between these and their ends is no text.
 SILENT = _names("script style template noscript svg textarea")
 
+# Nor is what is between these, which are shown elsewhere or in place of something else.
+UNSEEN = _names("title iframe noembed noframes")
+
 _FRAME = _names("html head body title frameset tbody thead tfoot colgroup hgroup search")
 _INLINE = _names(
     """

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mindformers_megatron.corpus.clean.html import main_content
 from mindformers_megatron.corpus.clean.html_fragment import is_page, without_tags
-from mindformers_megatron.corpus.clean.html_text import text_of_page
+from mindformers_megatron.corpus.clean.html_text import text_of_page, texts_of_pages
 from tests.corpus.documents import PROSE, apply, unicode_texts
 
 PAGE = f"""<!DOCTYPE html>
@@ -68,48 +68,67 @@ def test_all_the_text_of_a_page_is_its_lines() -> None:
         ("form\ffeed", "form feed"),
         ("<blockquote>q</blockquote><figcaption>c</figcaption>", "q\n\nc"),
         ("<a title='<p>'>x</a>", "x"),
+        ("<a title='>' href=\"it's > that\">x</a> > y", "x > y"),
+        ('<img alt="a > b <c">d', "d"),
+        ("<p title = 'a\n>'>b", "b"),
+        ("<p class=a'>b'", "b'"),
+        ("a < b, a <3, <> and </> c", "a < b, a <3, <> and c"),
+        ("<!doctype html><?php x ?>a<!>b<!-->c<!--->d<!-- > --> e", "abcd e"),
+        ("a<!-- never ends <p>b", "a"),
+        ("a<script>never ends <p>b", "a"),
+        ("a<a never='ends <p>b", "a"),
+        ("<SCRIPT>if (a<b) '</p>'</Script >c", "c"),
+        ("<script>'</scripts>' <!-- </script>c", "c"),
+        ("<title>t</title><svg-icon>a</svg-icon><svg><text>b</text></svg>c", "ac"),
+        ("<custom-element>a</custom-element><p-x>b</p-x>", "a\n\nb"),
+        ("a<b <p>c", "ac"),
+        ("<pre>\r\na\r\n  b\x01c</pre>", "a\n  b c"),
+        ("&amp;lt; &ampx; &#x4e2d; &unknown; &nbsp&lt", "&lt; &x; 中 &unknown; \u00a0<"),
+        ("<p", ""),
+        ("a<", "a<"),
     ],
 )
 def test_tags_become_line_ends_or_nothing(html: str, text: str) -> None:
     assert text_of_page(html) == text
 
 
-@given(
-    st.lists(
-        st.sampled_from(
-            [
-                "<p>",
-                "</p>",
-                "<pre>",
-                "</pre>",
-                "<td>",
-                "<tr>",
-                "<table>",
-                "<br>",
-                "<div>",
-                "<x-y>",
-                "<",
-                ">",
-                "</",
-                "\f",
-                "\t",
-                "\n",
-                " ",
-                "&lt;",
-                "汉",
-                "a",
-                "<!--",
-                "-->",
-            ]
-        ),
-        max_size=40,
-    )
-)
+MARKUP = [
+    "<p>",
+    "</p>",
+    "<pre>",
+    "</pre>",
+    "<td>",
+    "<tr>",
+    "<table>",
+    "<br>",
+    "<div>",
+    "<x-y>",
+    "<",
+    ">",
+    "</",
+    "\f",
+    "\t",
+    "\n",
+    " ",
+    "&lt;",
+    "汉",
+    "a",
+    "<!--",
+    "-->",
+]
+
+
+@given(st.lists(st.sampled_from(MARKUP), max_size=40))
 def test_any_mixture_of_tags_gives_text(parts: list[str]) -> None:
     text = text_of_page("".join(parts))
     assert "\f" not in text
     assert text.count("汉") <= parts.count("汉")
     assert "\n\n\n" not in text or "<pre>" in parts
+
+
+@given(st.lists(st.lists(st.sampled_from([*MARKUP, "<script>", "'", '"', "=", "<a x='", "&lt", ""])).map("".join)))
+def test_the_text_of_a_page_does_not_depend_on_the_pages_beside_it(pages: list[str]) -> None:
+    assert texts_of_pages(pages) == [text_of_page(page) for page in pages]
 
 
 @given(unicode_texts.filter(lambda text: "<" not in text and "&" not in text))
@@ -161,7 +180,22 @@ def test_no_source_of_pythons_library_is_taken_for_html() -> None:
 
 
 def test_long_and_hostile_texts_take_no_time_to_speak_of() -> None:
-    for part in ("<script>", "<!--", "<a ", "`", "```\n", "<b", "</", "<p x=", "    <b>\n"):
+    for part in (
+        "<script>",
+        "<!--",
+        "<a ",
+        "`",
+        "```\n",
+        "<b",
+        "</",
+        "<p x=",
+        "<p x='",
+        "<!-",
+        "<svg>",
+        "&",
+        "<pre>",
+        "    <b>\n",
+    ):
         text = part * 20_000
         without_tags(text + "<b>x</b>")
         text_of_page(text)
