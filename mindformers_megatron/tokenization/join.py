@@ -11,6 +11,7 @@ import orjson
 
 from mindformers_megatron.errors import DataError
 from mindformers_megatron.format.atomic import StagedFile
+from mindformers_megatron.format.columns import integer_column, integers_of
 from mindformers_megatron.format.provenance import DocsWriter
 from mindformers_megatron.format.writer import IndexedDatasetWriter, WrittenPair
 from mindformers_megatron.tokenization.counts import Counts
@@ -149,6 +150,6 @@ class Joiner:
 
 
 def _renumbered(docs: Any, lines_before: int, count: int) -> Any:
-    lines = docs["line"].to_numpy().copy()
+    lines = integers_of(docs["line"])
     lines[:count] += lines_before
-    return docs.set_column(docs.schema.get_field_index("line"), docs.schema.field("line"), [lines])
+    return docs.set_column(docs.schema.get_field_index("line"), docs.schema.field("line"), [integer_column(lines)])

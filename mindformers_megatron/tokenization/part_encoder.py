@@ -6,27 +6,24 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mindformers_megatron.errors import ConfigError, DataError
-from mindformers_megatron.format.provenance import docs_schema
 from mindformers_megatron.tokenization.batches import Batch, read_batches
 from mindformers_megatron.tokenization.counts import Advance, Counts
 from mindformers_megatron.tokenization.documents import Documents, assemble
 from mindformers_megatron.tokenization.engines import Engine
 from mindformers_megatron.tokenization.engines.guard import GuardedEngine
 from mindformers_megatron.tokenization.engines.selection import load_engine
+from mindformers_megatron.tokenization.part_docs import docs_of, sources_of
 from mindformers_megatron.tokenization.part_files import PartFiles, PartWriter, Reject
 from mindformers_megatron.tokenization.part_markers import EncodedPart, read_marker, without_data, write_marker
 from mindformers_megatron.tokenization.parts import Part, Piece
 from mindformers_megatron.tokenization.sentences import SentenceSpec, sentence_splitter
 from mindformers_megatron.tokenization.tokenizer import Tokenizer, TokenizerSpec, open_tokenizer
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _MAX_SEQUENCE_TOKENS = 2**31 - 1
 
@@ -150,9 +147,9 @@ class PartEncoder:
             counts.documents += len(batch)
             counts.tokens += (tokens := int(per_document.sum()))
             counts.special_tokens += int(special.sum())
-            sources = _sources(piece, batch)
+            sources = sources_of(piece, batch)
             _count_sources(sources, piece.source, per_document, counts)
-            writer.add_docs(_docs(piece, batch, sources))
+            writer.add_docs(docs_of(piece, batch, sources))
         else:
             tokens = 0
         if isinstance(self._engine, GuardedEngine):
@@ -243,13 +240,6 @@ class PartEncoder:
             )
 
 
-def _sources(piece: Piece, batch: Batch) -> list[str] | None:
-    """The source of each record; None: that of the piece for all."""
-    if piece.is_named or batch.sources is None:
-        return None
-    return [source or piece.source for source in batch.sources]
-
-
 def _count_sources(sources: list[str] | None, source_of_all: str, tokens: NDArray[np.int64], counts: Counts) -> None:
     if sources is None:
         counts.documents_of[source_of_all] += tokens.size
@@ -262,25 +252,6 @@ def _count_sources(sources: list[str] | None, source_of_all: str, tokens: NDArra
     counts.documents_of += documents_of
     for source, place in places.items():
         counts.tokens_of[source] += int(tokens_of[place])
-
-
-def _docs(piece: Piece, batch: Batch, sources: list[str] | None) -> "pa.RecordBatch":
-    import pyarrow as pa
-
-    count, text = len(batch), pa.string()
-
-    def column(values: Sequence[str | None] | None) -> "pa.Array":
-        return pa.nulls(count, text) if values is None else pa.array(values, text)
-
-    columns = [
-        column(batch.ids),
-        pa.repeat(piece.source, count) if sources is None else pa.array(sources, text),
-        pa.repeat(str(piece.path), count),
-        pa.array(batch.lines),
-        pa.array(batch.byte_offsets),
-        column(batch.metas),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=docs_schema())
 
 
 def _span(batch: Batch) -> str:

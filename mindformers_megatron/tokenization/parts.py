@@ -13,7 +13,8 @@ from mindformers_megatron.tokenization.streams import compression_of, open_compr
 
 UTF8_MARK = b"\xef\xbb\xbf"
 _BUFFER_BYTES = 1 << 20
-_CHUNK_BYTES = 1 << 16
+# Around each end of a block, so much is read twice.
+_CHUNK_BYTES = 1 << 15
 _SMALLEST, _LARGEST = 1 << 20, 1 << 24
 _PARTS_WANTED = 64
 _FILES_PER_PART = 1 << 12
@@ -167,7 +168,7 @@ def read_blocks(piece: Piece, block_bytes: int) -> Iterator[tuple[int, bytes]]:
         yield from _blocks_of(piece.data, piece.start, block_bytes)
         return
     try:
-        with piece.path.open("rb", buffering=_BUFFER_BYTES) as file:
+        with piece.path.open("rb", buffering=_CHUNK_BYTES) as file:
             position = _first_line_start(file, piece)
             while position < piece.stop:
                 stop = _line_end(file, min(position + block_bytes, piece.stop))

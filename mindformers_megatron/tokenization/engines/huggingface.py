@@ -32,7 +32,8 @@ class HuggingFaceEngine:
 
     def encode(self, texts: Sequence[str]) -> Encoded:
         """See ``Engine``."""
-        if any(len(text) > LONG_TEXT for text in texts):
+        # One by itself is not worth waking up the library's threads, which then look for more work for a while.
+        if len(texts) == 1 or any(len(text) > LONG_TEXT for text in texts):
             arrays = [self._encode_one(text) for text in texts]
             return np.concatenate(arrays), np.fromiter(map(len, arrays), np.int64, len(arrays))
         # The fast variant leaves out only the offsets, which nobody asks for here.

@@ -4,7 +4,6 @@ Libraries that sort characters into letters, digits and the rest by different ve
 versions of one library do. So such texts are left to the library that defines the ids.
 """
 
-import sys
 import unicodedata
 from collections.abc import Sequence
 from functools import cache
@@ -17,14 +16,16 @@ _HIGH_SURROGATES = range(0xD800, 0xDC00)
 
 
 @cache
-def _tables() -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """(for each code point: it is unassigned, for each unit of UTF-16: it is, or begins one that may be)."""
-    codes = map(chr, range(sys.maxunicode + 1))
-    of_codes = np.fromiter((unicodedata.category(code) == "Cn" for code in codes), bool, sys.maxunicode + 1)
-    of_units = of_codes[:0x10000].copy()
-    beyond = of_codes[0x10000:].reshape(len(_HIGH_SURROGATES), -1)
-    of_units[_HIGH_SURROGATES.start : _HIGH_SURROGATES.stop] = beyond.any(axis=1)
-    return of_codes, of_units
+def _suspect_units() -> NDArray[np.bool_]:
+    """For each unit of UTF-16: it is unassigned, or begins a code point that may be."""
+    # Not for all 1.1 million code points: few texts have any beyond the first 65,536.
+    of_units = np.fromiter(map(_is_unassigned, range(0x10000)), bool, 0x10000)
+    of_units[_HIGH_SURROGATES.start : _HIGH_SURROGATES.stop] = True
+    return of_units
+
+
+def _is_unassigned(code: int) -> bool:
+    return unicodedata.category(chr(code)) == "Cn"
 
 
 def has_unassigned(texts: Sequence[str]) -> NDArray[np.bool_]:
@@ -42,13 +43,12 @@ def has_unassigned(texts: Sequence[str]) -> NDArray[np.bool_]:
 
 
 def _search(text: str) -> bool:
-    of_codes, of_units = _tables()
     units = np.frombuffer(text.encode("utf-16-le", "surrogatepass"), "<u2")
-    places = np.flatnonzero(of_units[units])
+    places = np.flatnonzero(_suspect_units().take(units))
     if not places.size:
         return False
     first = units[places].astype(np.int64)
     second = units[np.minimum(places + 1, units.size - 1)].astype(np.int64)
     is_pair = (first >= _HIGH_SURROGATES.start) & (first < _HIGH_SURROGATES.stop)
     pairs = 0x10000 + ((first - _HIGH_SURROGATES.start) << 10) + ((second - _HIGH_SURROGATES.stop) & 0x3FF)
-    return bool(of_codes[np.where(is_pair, pairs, first)].any())
+    return any(map(_is_unassigned, np.unique(np.where(is_pair, pairs, first)).tolist()))

@@ -1,0 +1,55 @@
+"""Arrow columns from Python's values, and back.
+
+Not by ``pyarrow.array`` and ``to_numpy``: they import pandas, where that is installed, to ask whether their argument is
+a series, and that takes longer than to tokenize ten megabytes.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mindformers_megatron.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def text_column(values: Sequence[str | None]) -> "pa.StringArray":
+    """Texts, of less than 2 GiB together; None is null.
+
+    Raises:
+        UnicodeEncodeError: one is not valid Unicode.
+        DataError: they are longer.
+    """
+    import pyarrow as pa
+
+    encoded = [value.encode() for value in values if value is not None]
+    has_value = np.fromiter((value is not None for value in values), bool, len(values))
+    lengths = np.zeros(len(values) + 1, np.int64)
+    lengths[1:][has_value] = np.fromiter(map(len, encoded), np.int64, len(encoded))
+    offsets = np.cumsum(lengths)
+    if offsets[-1] > np.iinfo(np.int32).max:
+        raise DataError(f"provenance with {offsets[-1]:,} bytes at once, expected less than 2 GiB; shorten the records")
+    valid = None if has_value.all() else pa.py_buffer(np.packbits(has_value, bitorder="little"))
+    return pa.StringArray.from_buffers(
+        len(values), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(b"".join(encoded)), valid
+    )
+
+
+def integer_column(values: NDArray[np.int64]) -> "pa.Int64Array":
+    """Integers, int64[N]."""
+    import pyarrow as pa
+
+    return pa.Int64Array.from_buffers(pa.int64(), values.size, [None, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def integers_of(column: "pa.ChunkedArray") -> NDArray[np.int64]:
+    """The values of a column of int64 without nulls, int64[N]."""
+    chunks = [
+        np.frombuffer(chunk.buffers()[1], np.int64, len(chunk), chunk.offset * 8)
+        for chunk in column.chunks
+        if len(chunk)
+    ]
+    return np.concatenate(chunks) if chunks else np.empty(0, np.int64)
