@@ -58,20 +58,7 @@ class Run:
 
     def train(self, ranks=1):
         """Trains to the end, or to a SIGKILL at the end of the step ``kill_at``."""
-        plugins = str(Path(__file__).parent / "plugins")
-        command = [str(ROOT / "tools" / "train.py"), "--config", "run.yaml", "--register-path", plugins]
-        if ranks > 1:
-            self.ended, self.console = msrun(command, ranks, self.folder, {"LOCAL_DEFAULT_PATH": "output"})
-            return self
-        done = subprocess.run(
-            [sys.executable, *command],
-            cwd=self.folder,
-            env={**os.environ, "LOCAL_DEFAULT_PATH": "output"},
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        self.ended, self.console = done.returncode, done.stdout
+        self.ended, self.console = start_training(self.folder, ranks)
         return self
 
     def steps(self):
@@ -85,6 +72,23 @@ class Run:
             )
             for step in zip(*ranks, strict=False)
         }
+
+
+def start_training(folder, ranks=1):
+    """Trains as ``run.yaml`` in a folder says; returns the exit code and all that was printed."""
+    plugins = str(Path(__file__).parent / "plugins")
+    command = [str(ROOT / "tools" / "train.py"), "--config", "run.yaml", "--register-path", plugins]
+    if ranks > 1:
+        return msrun(command, ranks, folder, {"LOCAL_DEFAULT_PATH": "output"})
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=folder,
+        env={**os.environ, "LOCAL_DEFAULT_PATH": "output"},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    return done.returncode, done.stdout
 
 
 def digest(row):
