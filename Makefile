@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint test-fast test-slow bench clean
+.PHONY: demo test lint test-fast test-slow bench pictures clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/installed
@@ -32,6 +32,10 @@ test-slow: $(VENV)/installed
 # Each prints a table of ratios against a peer or a ceiling measured in the same run.
 bench: $(VENV)/installed
 	for script in benchmarks/*.py; do $(RUN)python $$script || exit 1; done
+
+# Draws the pictures of the guides anew, with Chromium.
+pictures: $(VENV)/installed
+	MFM_DRAW_PICTURES=1 $(RUN)python -m pytest -m browser tests/report/test_pictures.py
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

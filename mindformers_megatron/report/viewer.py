@@ -121,9 +121,18 @@ class Viewer:
     def _origin(self, origin: Plain | None) -> Plain:
         if origin is None:
             return {}
-        plain = {name: origin[name] for name in ("id", "source", "file", "line")}
+        plain = {name: origin[name] for name in ("id", "source", "line")}
+        plain["file"] = shortened(origin["file"], self.roots)
         address = file_address(origin["file"], self.roots)
         return plain if address is None else {**plain, "address": address}
+
+
+def shortened(name: str, roots: tuple[Path, ...]) -> str:
+    """A file's name as seen from the first of the folders that holds it; unchanged, if none does."""
+    for root in roots:
+        if Path(name).is_absolute() and Path(name).is_relative_to(root.absolute()):
+            return str(Path(name).relative_to(root.absolute()))
+    return name
 
 
 def file_address(name: str, roots: tuple[Path, ...]) -> str | None:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +110,10 @@ def overlapping(browser: Any) -> list[Any]:
         ]
         near.append(box)
     return found
+
+
+def wait(browser: Any, condition: Callable[[], bool]) -> None:
+    """Waits until something is so; a minute at most."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    WebDriverWait(browser, 60, poll_frequency=0.05).until(lambda _: condition())

@@ -1,16 +1,12 @@
 """The page in a real browser: nothing overflows, overlaps, complains, runs what a text says, or stutters."""
 
-import io
-import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import browser as chromium
 import pytest
-from real_corpus import prepare
 from report_pages import TOKENIZER, hostile_preparation, hostile_run
 
 from mindformers_megatron.cli.main import run
@@ -18,17 +14,7 @@ from mindformers_megatron.report.html.page import Contents, render_page
 
 pytestmark = pytest.mark.browser
 
-IMAGES = Path(__file__).parents[2] / "docs" / "images"
-# Set to draw the guides' pictures anew.
-DRAW = "MFM_DRAW_PICTURES"
 DOCUMENTS = 10_000
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    driver = chromium.start(tmp_path_factory.mktemp("profile"))
-    yield driver
-    driver.quit()
 
 
 @pytest.fixture(scope="module")
@@ -37,22 +23,6 @@ def hostile(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
     hostile_preparation(folder)
     page = folder / "report.html"
     assert run(["report", str(hostile_run(folder)), "--tokenizer", str(TOKENIZER), "-o", str(page)]) == 0
-    return page.as_uri()
-
-
-@pytest.fixture(scope="module")
-def corpus(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("corpus")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        prepare(folder)
-        yield folder
-
-
-@pytest.fixture(scope="module")
-def real(corpus: Path) -> str:
-    page = corpus / "report.html"
-    assert run(["report", "run.yaml", "--tokenizer", "tokenizer", "-o", str(page)]) == 0
     return page.as_uri()
 
 
@@ -149,7 +119,7 @@ def test_ten_thousand_documents_are_a_few_rows_wherever_one_looks(browser: Any, 
 def test_documents_are_found_by_their_text_and_by_keys(browser: Any, many: str) -> None:
     chromium.show(browser, many)
     browser.find_element("id", "document-filter").send_keys("TEXT 7777")
-    wait(browser, lambda: "1 of 10,000" in browser.find_element("id", "document-count").text)
+    chromium.wait(browser, lambda: "1 of 10,000" in browser.find_element("id", "document-count").text)
     assert [row.text.split("\n")[0] for row in browser.find_elements("css selector", "#document-list .row")] == [
         "wiki · id-7777"
     ]
@@ -197,54 +167,23 @@ def test_a_served_page_looks_things_up(browser: Any, corpus: Path) -> None:
         "--port",
         "0",
     ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+    with subprocess.Popen(command, cwd=corpus, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         assert server.stdout is not None
         chromium.show(browser, server.stdout.readline().strip())
         browser.find_element("name", "step").send_keys("100")
         browser.find_element("css selector", "#look-up button").click()
         shown = browser.find_element("id", "sample-shown")
-        wait(browser, lambda: shown.text.startswith("step 100 · rank 0 · row 0"))
+        chromium.wait(browser, lambda: shown.text.startswith("step 100 · rank 0 · row 0"))
         shown.find_element("css selector", ".parts button").click()
-        wait(browser, lambda: shown.find_elements("css selector", ".parts pre"))
+        chromium.wait(browser, lambda: shown.find_elements("css selector", ".parts pre"))
         assert '"text":' in shown.find_element("css selector", ".parts pre").text
         browser.find_element("name", "step").clear()
         browser.find_element("name", "document").send_keys("chinese:1")
         browser.find_element("css selector", "#look-up button").click()
-        wait(browser, lambda: "seen in" in browser.find_element("id", "look-up-status").text)
+        chromium.wait(browser, lambda: "seen in" in browser.find_element("id", "look-up-status").text)
         browser.find_element("name", "document").send_keys("?")
         browser.find_element("css selector", "#look-up button").click()
-        wait(browser, lambda: "failed" in browser.find_element("id", "look-up-status").text)
+        chromium.wait(browser, lambda: "failed" in browser.find_element("id", "look-up-status").text)
         # The refusal is an answer with a status of its own, which the browser mentions.
         assert all("422" in one for one in chromium.complaints(browser))
         server.terminate()
-
-
-PICTURES = {
-    "report": ("findings", 1280, 1000, False, False),
-    "report-samples": ("samples", 1280, 760, False, False),
-    "report-duplicates": ("duplicates", 1280, 620, True, False),
-    "report-phone": ("findings", 390, 844, True, True),
-}
-
-
-@pytest.mark.parametrize("name", PICTURES)
-def test_the_pictures_of_the_guides(browser: Any, real: str, name: str, tmp_path: Path) -> None:
-    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
-    section, width, height, dark, chinese = PICTURES[name]
-    chromium.show(browser, real, width=width, height=height, dark=dark, chinese=chinese)
-    browser.execute_script(
-        "if (arguments[0] !== 'findings') document.getElementById(arguments[0]).scrollIntoView()", section
-    )
-    browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
-    picture = image.open(io.BytesIO(browser.get_screenshot_as_png())).convert("RGB").quantize(128, dither=0)
-    assert picture.size == (width, height)
-    folder = IMAGES if os.environ.get(DRAW) else tmp_path
-    folder.mkdir(exist_ok=True)
-    picture.save(folder / f"{name}.png", optimize=True)
-    assert (folder / f"{name}.png").stat().st_size < 75_000
-
-
-def wait(browser: Any, condition: Any) -> None:
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    WebDriverWait(browser, 60, poll_frequency=0.05).until(lambda _: condition())

@@ -87,7 +87,8 @@ def render_page(contents: Contents) -> bytes:
         say_finding=_say_finding,
         span_runs=_span_runs,
         difference=lambda example: differing_runs(example.text, example.after),
-        made=datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        # Hyphens and spaces that a narrow page does not break at.
+        made=datetime.now(timezone.utc).strftime("%Y\u2011%m\u2011%d\u00a0%H:%M\u00a0UTC"),
         version=__version__,
         policy=content_policy(contents.live),
         style=Markup(style),

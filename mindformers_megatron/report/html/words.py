@@ -155,6 +155,8 @@ WORDS: dict[str, tuple[str, str]] = {
         "{compared} compared; {dropped} repeat one of {groups} that are kept.",
         "比较 {compared} 处；{dropped} 处重复了保留的 {groups} 处之一。",
     ),
+    "duplicates.near_none": ("no document resembles another.", "没有近似的文档。"),
+    "duplicates.exact_none": ("{compared} compared; none repeats another.", "比较 {compared} 处；没有重复。"),
     "duplicates.intro": (
         "The largest clusters, and those that resemble each other least: each document that was dropped beside the one "
         "that was kept. Marked: what differs.",

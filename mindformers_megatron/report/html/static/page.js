@@ -96,6 +96,7 @@
     new ResizeObserver(soon).observe(box);
     return {
       pick,
+      drop() { chosen = null; update(); },
       show(next) {
         items = next;
         rows.forEach((row) => row.remove());
@@ -198,6 +199,20 @@
     });
     return text;
   }
+  // What was looked up and what is in the list are chosen from in turn.
+  let listed = null, pressed = null;
+  function showLookedUp(sample, button) {
+    if (listed) listed.drop();
+    if (pressed) pressed.setAttribute("aria-pressed", "false");
+    pressed = button;
+    if (pressed) pressed.setAttribute("aria-pressed", "true");
+    showSample(sample);
+  }
+  function showListed(sample) {
+    if (pressed) pressed.setAttribute("aria-pressed", "false");
+    pressed = null;
+    showSample(sample);
+  }
   function showSample(sample) {
     const counted = sample.loss.reduce((sum, one) => sum + one, 0);
     const resets = sample.positions.filter((position, column) => column && position === 0).length;
@@ -220,12 +235,12 @@
     );
   }
   if (sampleBox && data.samples.length) {
-    const list = virtualList(document.getElementById("sample-list"), 50, (sample) => {
+    const list = listed = virtualList(document.getElementById("sample-list"), 50, (sample) => {
       const documents = sample.documents.length;
       return make("button", "row",
         make("span", "", say("place", sample)),
         make("span", "quiet", make("bdi", "", sample.corpus), " · ", say(documents === 1 ? "document" : "documents", { count: documents })));
-    }, showSample);
+    }, showListed);
     filtered(document.getElementById("sample-filter"), document.getElementById("sample-count"), data.samples,
       (sample) => [sample.corpus, `step ${sample.step}`, `rank ${sample.rank}`, `sample ${sample.sample}`,
         ...sample.documents.map((part) => `${part.id || ""} ${part.file || ""}`), (sample.texts || []).join("")].join("\n"), list);
@@ -268,6 +283,7 @@
   if (form) {
     const status = document.getElementById("look-up-status");
     const look = async (values) => {
+      pressed = null;
       status.replaceChildren(say("busy"));
       const found = await ask("trace", values);
       if (found.error !== undefined) {
@@ -277,22 +293,27 @@
       status.replaceChildren();
       if (found.samples) {
         const places = make("div", "seen");
-        found.samples.forEach((sample) => {
+        const buttons = found.samples.map((sample) => {
           const button = make("button", "", say("place", sample));
           button.type = "button";
-          button.addEventListener("click", () => showSample(sample));
+          button.addEventListener("click", () => showLookedUp(sample, button));
           places.append(button);
+          return button;
         });
         if (found.count > found.samples.length) places.append(say("more", { count: found.count - found.samples.length }));
         status.append(places);
-        if (found.samples.length) showSample(found.samples[0]);
+        if (found.samples.length) showLookedUp(found.samples[0], buttons[0]);
       }
       (found.documents || []).forEach((one) => {
         const places = make("div", "seen", make("bdi", "", `${one.corpus}:${one.document}`), say("seen", { count: one.count, until: found.until }));
         one.seen.slice(0, MOST_SEEN).forEach((place) => {
           const button = make("button", "", say("place", place));
           button.type = "button";
-          button.addEventListener("click", () => look({ sample: place.sample }));
+          button.addEventListener("click", async () => {
+            const answer = await ask("trace", { sample: place.sample });
+            if (answer.error === undefined) showLookedUp(answer.samples[0], button);
+            else status.append(say("failed", { reason: answer.error }));
+          });
           places.append(button);
         });
         const more = one.count - Math.min(one.seen.length, MOST_SEEN);
