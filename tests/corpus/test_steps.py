@@ -77,7 +77,7 @@ def test_any_change_of_what_is_done_changes_the_fingerprint(tmp_path: Path) -> N
     assert chain_fingerprint([build_step(entries[-1])]) not in prints
     assert describe(build_step("html")) == {
         "name": "html",
-        "version": 1,
+        "version": 2,
         "parameters": {"keep": "main", "pages": "detected"},
     }
 

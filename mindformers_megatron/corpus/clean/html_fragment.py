@@ -54,9 +54,11 @@ def without_tags(text: str) -> str:
     """
     if "<" not in text or not _TAG.search(text):
         return text
+    if _UNKNOWN_END.search(text) or _is_code(text):
+        return text
     # Every fourth piece is prose; code, which follows, is followed by its two groups.
     pieces = (_CODE if _LAID_OUT.search(text) else _CODE_OR_INDENTED).split(text)
-    if not _has_pairs("".join(pieces[::4])) or _UNKNOWN_END.search(text) or _is_code(text):
+    if not _has_pairs("".join(pieces[::4])):
         return text
     prose = [html.unescape(_TAG.sub(_replacement, _without_silent(piece))) for piece in pieces[::4]]
     code = [*pieces[1::4], ""]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mindformers_megatron.corpus.batch import Batch
+from mindformers_megatron.corpus.clean.beyond_ascii import beyond_ascii
 from mindformers_megatron.corpus.optional import needed
 from mindformers_megatron.corpus.steps import rewrite
 from mindformers_megatron.corpus.tally import Tally
@@ -27,6 +28,7 @@ _LATIN_RUN = re.compile("(?:[\xa1-\xf7][\xa1-\xfe]){4,}")
 _EIGHT_LATIN = re.compile("[\xa1-\xf7][\xa1-\xfe]" * 4)
 # Without any of these there is nothing to mend; most texts have none.
 _SIGNALS = re.compile(f"[\xc2-\xf4РС{_GBK_SIGNALS}]")
+_ALL = (_EIGHT_LATIN, *_SUSPECTS, _SUSPECT_GBK)
 _LATIN_LETTER = re.compile("[\xa1-\xfe]")
 # One in four characters of running Chinese is one of these.
 _FREQUENT = frozenset(
@@ -53,7 +55,9 @@ class Mojibake:
 
 def mend(text: str) -> str:
     """Mends a text, as ``Mojibake`` does."""
-    if text.isascii() or not _SIGNALS.search(text):
+    beyond = beyond_ascii(text)
+    # What is side by side in the text is so without its ASCII.
+    if not _SIGNALS.search(beyond) or not any(pattern.search(beyond) for pattern in _ALL):
         return text
     # First: to ftfy, which does not know of it, this one is not hopeless, and what it makes of it is.
     if _EIGHT_LATIN.search(text):

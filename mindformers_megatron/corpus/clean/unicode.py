@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from mindformers_megatron.corpus.batch import Batch
+from mindformers_megatron.corpus.clean.beyond_ascii import beyond_ascii
 from mindformers_megatron.corpus.steps import rewrite
 from mindformers_megatron.corpus.tally import Tally
 
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
-# Whether there is anything to do: line ends and control characters of ASCII; or those of the basic plane, and all else.
-_ODD_ASCII = re.compile("[\0-\x08\x0b-\x1f\x7f]")
+# Whether there is anything to do: of ASCII, and beyond.
+_PLAIN = bytes(code for code in range(256) if code >= 0x20 or code in b"\t\n").replace(b"\x7f", b"")
 _ODD = re.compile(
-    "[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "[\x80-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufdd0-\ufdef\ufeff\ufff0-\ufffb\ufffe-\U0010ffff]"
 )
 # Control characters, marks of direction, invisible operators, byte order marks, annotation marks, noncharacters. Not
@@ -50,11 +51,12 @@ class Unicode:
         return rewrite(batch, [self._clean(text) for text in batch.texts], tally)
 
     def _clean(self, text: str) -> str:
-        if (_ODD_ASCII if text.isascii() else _ODD).search(text):
+        odd, beyond = text.encode().translate(None, _PLAIN).decode(), beyond_ascii(text)
+        if odd or _ODD.search(beyond):
             text = _LINE_ENDS.sub("\n", text)
-            if self.control:
+            if self.control and (_UNPRINTABLE.search(odd) or _UNPRINTABLE.search(beyond)):
                 text = _UNPRINTABLE.sub("", text)
-        if self.private_use == "drop" and not text.isascii():
+        if self.private_use == "drop" and _PRIVATE_USE.search(beyond):
             text = _PRIVATE_USE.sub("", text)
         # Last: what stood between two characters that compose may be gone now.
         if self.form and not unicodedata.is_normalized(self.form, text):

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindformers_megatron.corpus.measures.repeats import first_places
-from mindformers_megatron.corpus.measures.signs import BLANK, BULLET, ENDING, flags
+from mindformers_megatron.corpus.measures.signs import BULLET, ENDING, chunks, flags
 from mindformers_megatron.corpus.measures.texts import MeasuredTexts, ratio
-from mindformers_megatron.corpus.words import I64, hash_spans
+from mindformers_megatron.corpus.words import I64
 
 _NEWLINE, _DOT, _ELLIPSIS = ord("\n"), ord("."), ord("…")
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
@@ -35,13 +35,11 @@ class Lines:
 
 def lines(texts: MeasuredTexts) -> Lines:
     """The lines."""
-    codes = texts.words.codes
-    ink = np.flatnonzero((texts.of(flags) & BLANK) == 0)
-    stops = np.flatnonzero(codes == _NEWLINE)
-    cuts = np.searchsorted(ink, stops)
+    starts, ends = texts.of(chunks)
+    cuts = np.searchsorted(starts, np.flatnonzero(texts.words.codes == _NEWLINE))
     first = np.append(0, cuts[:-1])
     number = np.flatnonzero(cuts > first)
-    starts, ends = ink[first[number]], ink[cuts[number] - 1] + 1
+    starts, ends = starts[first[number]], ends[cuts[number] - 1]
     return Lines(np.searchsorted(starts, texts.bounds), starts, ends, number)
 
 
@@ -108,7 +106,7 @@ def repeated_paragraphs(texts: MeasuredTexts) -> NDArray[np.float64]:
 def _repeated(texts: MeasuredTexts, found: Lines) -> NDArray[np.float64]:
     count = np.diff(found.offsets)
     text = np.repeat(np.arange(len(texts), dtype=np.uint64), count)
-    keys = hash_spans(texts.words.codes, found.starts, found.ends) + text * _SPREAD
+    keys = texts.words.hash_spans(found.starts, found.ends) + text * _SPREAD
     again = first_places(keys) != np.arange(keys.size)
     sizes = found.ends - found.starts
     characters = ratio(texts.sums(sizes * again, found.offsets), texts.sums(sizes, found.offsets))

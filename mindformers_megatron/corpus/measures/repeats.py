@@ -30,21 +30,24 @@ def first_places(keys: U64) -> I64:
     Args:
         keys: uint64[n], fewer than 2**31.
     """
-    first = np.arange(keys.size, dtype=np.int32)
-    left = first.copy()
-    bits = max(int(keys.size - 1).bit_length() + 2, 4)
+    first = left = np.arange(keys.size)
+    some = keys
+    bits = max(int(keys.size - 1).bit_length() + 1, 4)
     table = np.empty(1 << bits, np.int32)
     multiplier = _MULTIPLIER
-    while left.size:
-        slots = (keys[left] * np.uint64(multiplier)) >> np.uint64(64 - bits)
+    while some.size:
+        slots = ((some * np.uint64(multiplier)) >> np.uint64(64 - bits)).view(np.int64)
         # Of several writes to a slot the last one stays, hence backwards.
         table[slots[::-1]] = left[::-1]
-        met = table[slots]
-        same = keys[met] == keys[left]
-        first[left[same]] = met[same]
-        left = left[~same]
+        met = table.take(slots).astype(np.int64)
+        other = np.flatnonzero(keys.take(met) != some)
+        if left is first:
+            first = met
+        else:
+            first[left] = met
+        left, some = left.take(other) if left.size < keys.size else other, some.take(other)
         multiplier = multiplier * _MULTIPLIER % 2**64
-    return first.astype(np.int64)
+    return first
 
 
 @dataclass(frozen=True, slots=True)

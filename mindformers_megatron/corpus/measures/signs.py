@@ -51,9 +51,22 @@ def flags(texts: MeasuredTexts) -> NDArray[np.uint8]:
     return table().take(texts.words.codes)
 
 
+def chunks(texts: MeasuredTexts) -> tuple[I64, I64]:
+    """(where each run of what is not blank begins in the joined texts, int64[R]; where it ends (exclusive))."""
+    ink = (texts.of(flags) & BLANK) == 0
+    edges = np.flatnonzero(ink[1:] != ink[:-1]) + 1
+    # A line end is behind the last text, but there is nothing before the first.
+    edges = np.append(0, edges) if ink[0] else edges
+    return edges[::2], edges[1::2]
+
+
 def with_flag(texts: MeasuredTexts, flag: np.uint8) -> I64:
     """How many characters of each text have a flag, int64[D]."""
-    return np.add.reduceat((texts.of(flags) & flag) > 0, texts.bounds[:-1], dtype=np.int32).astype(np.int64)
+    found = (texts.of(flags) & flag) > 0
+    bounds = texts.bounds.tolist()
+    return np.fromiter(
+        map(np.count_nonzero, map(found.__getitem__, map(slice, bounds, bounds[1:]))), np.int64, len(texts)
+    )
 
 
 def letters(texts: MeasuredTexts) -> I64:
@@ -113,14 +126,10 @@ def sentences(texts: MeasuredTexts) -> I64:
 
 def alphabetic_shares(texts: MeasuredTexts) -> NDArray[np.float64]:
     """Of what stands between blanks in each text, that which has a letter in it, float64[D]."""
-    kind = texts.of(flags)
-    ink = (kind & BLANK) == 0
-    starts = np.flatnonzero(ink[1:] & ~ink[:-1]) + 1
-    if ink[0]:
-        starts = np.append(0, starts)
+    starts, _ = texts.of(chunks)
     if not starts.size:
         return np.zeros(len(texts))
-    has_letter = np.maximum.reduceat(kind & LETTER, starts) > 0
+    has_letter = np.maximum.reduceat(texts.of(flags) & LETTER, starts) > 0
     return ratio(texts.count(starts[has_letter]), texts.count(starts))
 
 

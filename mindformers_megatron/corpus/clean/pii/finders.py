@@ -1,8 +1,10 @@
 """Where personal data is in a text: a pattern for the form, a check for the rest."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
+
+import numpy as np
 
 from mindformers_megatron.corpus.clean.pii.checks import is_bank_card, is_id_card, is_phone, is_public_ip
 
@@ -46,33 +48,85 @@ _DIGITS = re.compile(r"[0-9](?:[ .()-]{0,2}[0-9Xx]){6,}")
 _DOTTED = re.compile(r"\.[0-9]{1,3}\.")
 _COLONS = re.compile(r":[0-9A-Fa-f]{1,4}:[0-9A-Fa-f:]")
 _LOCAL_PART, _DOMAIN, _ADDRESS, _MARGIN = 66, 260, 42, 4
+# A match of ``_DIGITS``: of so many digits at least, fewer than so many characters from each other.
+_FEWEST, _APART = 7, 4
+_ZERO, _TEN, _X, _LOWER_CASE = ord("0"), 10, ord("x"), 0x20
+# Digits of the shortest number of a bank card.
+_CARD = 13
 _NOT_DIGITS = re.compile(r"[^0-9]")
 
 
 def find(text: str, kinds: tuple[Kind, ...], regions: tuple[str, ...]) -> list[tuple[int, int, Kind]]:
-    """Returns (start, end, kind) of all that is found, in order, none within another.
+    """What is found in one text; see ``find_in_all``."""
+    return next(find_in_all([text], kinds, regions))
+
+
+def find_in_all(
+    texts: Sequence[str], kinds: tuple[Kind, ...], regions: tuple[str, ...]
+) -> Iterator[list[tuple[int, int, Kind]]]:
+    """Yields for each text (start, end, kind) of all that is found, in order, none within another.
 
     Args:
-        text: the text.
+        texts: the texts.
         kinds: what to look for.
         regions: countries whose telephone numbers are known without ``+``, by ISO 3166.
     """
-    found: list[tuple[int, int, Kind]] = []
-    digits = _windows(_DIGITS, text, _MARGIN, _MARGIN)
-    for kind in _PRECEDENCE:
-        if kind in kinds:
-            for match in _FINDERS[kind](text, digits, regions):
-                start, end = match.span()
-                if all(end <= first or last <= start for first, last, _ in found):
-                    found.append((start, end, kind))
-    return sorted(found)
+    for text, clusters in zip(texts, _digit_clusters(texts), strict=True):
+        found: list[tuple[int, int, Kind]] = []
+        digits = Digits([match.span() for start, end in clusters for match in _DIGITS.finditer(text, start, end)])
+        for kind in _PRECEDENCE:
+            if kind in kinds:
+                for match in _FINDERS[kind](text, digits, regions):
+                    start, end = match.span()
+                    if all(end <= first or last <= start for first, last, _ in found):
+                        found.append((start, end, kind))
+        yield sorted(found)
+
+
+class Digits:
+    """Where a text has seven digits or more near each other.
+
+    Args:
+        spans: the digits.
+
+    Attributes:
+        windows: their surroundings.
+        long_windows: those of as many as a bank card has.
+    """
+
+    def __init__(self, spans: Sequence[Window]) -> None:
+        self.windows = _surroundings(spans, _MARGIN, _MARGIN)
+        self.long_windows = _surroundings(
+            [(start, end) for start, end in spans if end - start >= _CARD], _MARGIN, _MARGIN
+        )
+
+
+def _digit_clusters(texts: Sequence[str]) -> Iterator[list[Window]]:
+    """For each text where ``_DIGITS`` may match: seven digits with no more than two characters between any."""
+    between = "\n" * _APART
+    codes = np.frombuffer(between.join(texts).encode("utf-32-le"), np.uint32)
+    digits = np.flatnonzero((codes - np.uint32(_ZERO) < _TEN) | ((codes | _LOWER_CASE) == _X))
+    cuts = np.flatnonzero(np.diff(digits) >= _APART) + 1
+    firsts = np.append(0, cuts)
+    sizes = np.diff(firsts, append=digits.size)
+    firsts, sizes = firsts[sizes >= _FEWEST], sizes[sizes >= _FEWEST]
+    starts, ends = digits[firsts], digits[firsts + sizes - 1] + 1
+    begins = np.cumsum([0, *(len(text) + _APART for text in texts)])
+    places = np.searchsorted(starts, begins).tolist()
+    for begin, first, last in zip(begins.tolist(), places, places[1:], strict=False):
+        yield list(zip((starts[first:last] - begin).tolist(), (ends[first:last] - begin).tolist(), strict=True))
 
 
 def _windows(signal: re.Pattern[str], text: str, before: int, behind: int) -> list[Window]:
-    """The surroundings of what a pattern matches, joined where they touch."""
+    """The surroundings of what a pattern matches."""
+    return _surroundings((match.span() for match in signal.finditer(text)), before, behind)
+
+
+def _surroundings(spans: Iterable[Window], before: int, behind: int) -> list[Window]:
+    """Spans with so many characters around them, joined where they touch."""
     windows: list[Window] = []
-    for match in signal.finditer(text):
-        start, end = max(match.start() - before, 0), match.end() + behind
+    for first, last in spans:
+        start, end = max(first - before, 0), last + behind
         if windows and start <= windows[-1][1]:
             windows[-1] = (windows[-1][0], end)
         else:
@@ -85,29 +139,31 @@ def _matches(pattern: re.Pattern[str], text: str, windows: Sequence[Window]) -> 
         yield from pattern.finditer(text, start, end)
 
 
-def _emails(text: str, digits: Sequence[Window], regions: tuple[str, ...]) -> Iterator[re.Match[str]]:
+def _emails(text: str, digits: Digits, regions: tuple[str, ...]) -> Iterator[re.Match[str]]:
     return _matches(_EMAIL, text, _windows(_AT, text, _LOCAL_PART, _DOMAIN) if "@" in text else ())
 
 
-def _id_cards(text: str, digits: Sequence[Window], regions: tuple[str, ...]) -> Iterator[re.Match[str]]:
-    return (match for match in _matches(_ID_CARD, text, digits) if is_id_card(match[0]))
+def _id_cards(text: str, digits: Digits, regions: tuple[str, ...]) -> Iterator[re.Match[str]]:
+    return (match for match in _matches(_ID_CARD, text, digits.long_windows) if is_id_card(match[0]))
 
 
-def _bank_cards(text: str, digits: Sequence[Window], regions: tuple[str, ...]) -> Iterator[re.Match[str]]:
-    return (match for match in _matches(_BANK_CARD, text, digits) if is_bank_card(_NOT_DIGITS.sub("", match[0])))
+def _bank_cards(text: str, digits: Digits, regions: tuple[str, ...]) -> Iterator[re.Match[str]]:
+    cards = _matches(_BANK_CARD, text, digits.long_windows)
+    return (match for match in cards if is_bank_card(_NOT_DIGITS.sub("", match[0])))
 
 
-def _phones(text: str, digits: Sequence[Window], regions: tuple[str, ...]) -> Iterator[re.Match[str]]:
-    yield from (match for match in _matches(_INTERNATIONAL, text, digits) if is_phone(match[0], None))
+def _phones(text: str, digits: Digits, regions: tuple[str, ...]) -> Iterator[re.Match[str]]:
+    if "+" in text:
+        yield from (match for match in _matches(_INTERNATIONAL, text, digits.windows) if is_phone(match[0], None))
     if "CN" in regions:
-        yield from (match for match in _matches(_CHINESE, text, digits) if is_phone(match[0], "CN"))
+        yield from (match for match in _matches(_CHINESE, text, digits.windows) if is_phone(match[0], "CN"))
     if others := [region for region in regions if region != "CN"]:
-        for match in _matches(_GROUPED, text, digits):
+        for match in _matches(_GROUPED, text, digits.windows):
             if any(is_phone(match[0], region) for region in others):
                 yield match
 
 
-def _ips(text: str, digits: Sequence[Window], regions: tuple[str, ...]) -> Iterator[re.Match[str]]:
+def _ips(text: str, digits: Digits, regions: tuple[str, ...]) -> Iterator[re.Match[str]]:
     for match in _matches(_IPV4, text, _windows(_DOTTED, text, _ADDRESS, _ADDRESS)):
         before = text[max(match.start() - _RELEASE_CHARACTERS, 0) : match.start()]
         small = all(int(number) < _SMALL for number in match[0].split("."))
@@ -118,7 +174,7 @@ def _ips(text: str, digits: Sequence[Window], regions: tuple[str, ...]) -> Itera
             yield match
 
 
-_FINDERS: dict[Kind, Callable[[str, Sequence[Window], tuple[str, ...]], Iterator[re.Match[str]]]] = {
+_FINDERS: dict[Kind, Callable[[str, Digits, tuple[str, ...]], Iterator[re.Match[str]]]] = {
     "email": _emails,
     "phone": _phones,
     "id_card": _id_cards,

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from mindformers_megatron.corpus.batch import Batch
 from mindformers_megatron.corpus.clean.pii.checks import known_regions
-from mindformers_megatron.corpus.clean.pii.finders import Kind, find
+from mindformers_megatron.corpus.clean.pii.finders import Kind, find_in_all
 from mindformers_megatron.corpus.steps import rewrite, sift
 from mindformers_megatron.corpus.tally import Drop, Tally
 from mindformers_megatron.errors import ConfigError
@@ -52,8 +52,9 @@ class Pii:
         """See ``Step.apply``."""
         texts = list(batch.texts)
         drops: list[Drop | None] = [None] * len(batch)
-        for place, document in enumerate(batch.documents):
-            if not (found := find(document.text, self.kinds, self.regions)):
+        every = find_in_all(batch.texts, self.kinds, self.regions)
+        for place, (document, found) in enumerate(zip(batch.documents, every, strict=True)):
+            if not found:
                 continue
             for _, _, kind in found:
                 tally.find(document.source, kind)
