@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mindformers_megatron.corpus.batch import Batch
-from mindformers_megatron.corpus.clean.beyond_ascii import beyond_ascii
+from mindformers_megatron.corpus.clean.beyond_ascii import beyond_ascii, runs_beyond_ascii
 from mindformers_megatron.corpus.optional import needed
 from mindformers_megatron.corpus.steps import rewrite
 from mindformers_megatron.corpus.tally import Tally
@@ -55,9 +55,10 @@ class Mojibake:
 
 def mend(text: str) -> str:
     """Mends a text, as ``Mojibake`` does."""
-    beyond = beyond_ascii(text)
-    # What is side by side in the text is so without its ASCII.
-    if not _SIGNALS.search(beyond) or not any(pattern.search(beyond) for pattern in _ALL):
+    if not _SIGNALS.search(beyond_ascii(text)):
+        return text
+    runs = runs_beyond_ascii(text)
+    if not any(pattern.search(runs) for pattern in _ALL):
         return text
     # First: to ftfy, which does not know of it, this one is not hopeless, and what it makes of it is.
     if _EIGHT_LATIN.search(text):

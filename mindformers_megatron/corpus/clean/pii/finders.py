@@ -51,6 +51,7 @@ _LOCAL_PART, _DOMAIN, _ADDRESS, _MARGIN = 66, 260, 42, 4
 # A match of ``_DIGITS``: of so many digits at least, fewer than so many characters from each other.
 _FEWEST, _APART = 7, 4
 _ZERO, _TEN, _X, _LOWER_CASE = ord("0"), 10, ord("x"), 0x20
+_SEPARATES = np.isin(np.arange(256), list(b" .()-"))
 # Digits of the shortest number of a bank card.
 _CARD = 13
 _NOT_DIGITS = re.compile(r"[^0-9]")
@@ -102,12 +103,17 @@ class Digits:
 
 
 def _digit_clusters(texts: Sequence[str]) -> Iterator[list[Window]]:
-    """For each text where ``_DIGITS`` may match: seven digits with no more than two characters between any."""
-    between = "\n" * _APART
-    codes = np.frombuffer(between.join(texts).encode("utf-32-le"), np.uint32)
-    digits = np.flatnonzero((codes - np.uint32(_ZERO) < _TEN) | ((codes | _LOWER_CASE) == _X))
-    cuts = np.flatnonzero(np.diff(digits) >= _APART) + 1
-    firsts = np.append(0, cuts)
+    """For each text where ``_DIGITS`` can match: seven digits with nothing but its separators between any."""
+    # A byte a character. What is not of Latin-1 becomes a question mark, and so keeps its place.
+    codes = np.frombuffer(("?" * _APART).join([*texts, ""]).encode("latin-1", "replace"), np.uint8)
+    digits = np.flatnonzero((codes - np.uint8(_ZERO) < _TEN) | ((codes | np.uint8(_LOWER_CASE)) == _X))
+    gaps = np.diff(digits)
+    near = gaps == 1
+    for apart in range(2, _APART):
+        rows = np.flatnonzero(gaps == apart)
+        between = digits[rows, None] + np.arange(1, apart)
+        near[rows[_SEPARATES[codes[between]].all(axis=1)]] = True
+    firsts = np.append(0, np.flatnonzero(~near) + 1)
     sizes = np.diff(firsts, append=digits.size)
     firsts, sizes = firsts[sizes >= _FEWEST], sizes[sizes >= _FEWEST]
     starts, ends = digits[firsts], digits[firsts + sizes - 1] + 1
