@@ -16,7 +16,7 @@ from mindformers_megatron.settings.loader_options import LoaderOptions
 from mindformers_megatron.settings.pynative import PynativeRun, is_pynative
 from mindformers_megatron.settings.run_config import loader_options, our_loaders
 from mindformers_megatron.settings.saved_state import NAME, SavedState, load_saved_state
-from mindformers_megatron.settings.step_size import reading_ranks, rows_per_step
+from mindformers_megatron.settings.step_size import likely_ranks, reading_ranks, rows_per_step
 from mindformers_megatron.settings.yaml_file import Config, read_config
 
 COLUMNS = ("input_ids", "labels", "loss_mask", "position_ids")
@@ -73,8 +73,9 @@ def open_run(path: Path, overrides: Sequence[str] = (), *, state: Path | None = 
     told = last.history[-1].ranks if last is not None and last.history else None
     reading = ranks or reading_ranks(config) or told
     if reading is None:
-        reading = 1
-        notes.append("the YAML does not tell how many ranks share a step: shown as if it were one; say it with --ranks")
+        reading = likely_ranks(config)
+        if reading == 1:
+            notes.append("the YAML does not tell how many ranks share a step: shown is one (--ranks says it)")
     options = _options(config, last, reading)
     size = rows_per_step(config, reading) * reading
     steps = StepMap(_stretches(last, size, reading))

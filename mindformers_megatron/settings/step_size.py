@@ -43,6 +43,11 @@ def rows_per_step(config: Config, ranks: int) -> int:
     return rows * _data_parallel(config) if _has_full_batch(config) else rows
 
 
+def likely_ranks(config: Config) -> int:
+    """Ranks of a data-parallel run, as ``parallel_config`` has them; MindFormers counts those that are started."""
+    return _data_parallel(config)
+
+
 def _is_semi_auto(config: Config) -> bool:
     return (config.get("parallel") or {}).get("parallel_mode") in SEMI_AUTO
 
