@@ -44,6 +44,7 @@ def map_ordered(
     tasks: Iterable[Task],
     *,
     workers: int,
+    ahead: int | None = None,
     environment: Mapping[str, str] | None = None,
     on_notice: Notify | None = None,
     describe: Callable[[Task], str] = str,
@@ -60,6 +61,8 @@ def map_ordered(
             does a task. Must be picklable, like tasks, results and notices.
         tasks: the work.
         workers: processes, at least 1; no more are started than there are tasks.
+        ahead: tasks that may have been begun whose results have not been taken yet, at least 1, where results take
+            memory; None: any number.
         environment: variables set in the workers before ``make_worker`` is called.
         on_notice: called in this process with what the workers notify, in no particular order between workers.
         describe: names a task in the message about a worker that died on it.
@@ -71,7 +74,7 @@ def map_ordered(
         DataError, ConfigError, OSError: raised by a task; those of earlier tasks have been yielded before.
     """
     with WorkerPool(workers, environment) as pool:
-        yield from pool.map(make_worker, tasks, on_notice=on_notice, describe=describe, retries=retries)
+        yield from pool.map(make_worker, tasks, ahead=ahead, on_notice=on_notice, describe=describe, retries=retries)
 
 
 class WorkerPool:
@@ -100,6 +103,7 @@ class WorkerPool:
         make_worker: Callable[[Notify], Callable[[Task], Result]],
         tasks: Iterable[Task],
         *,
+        ahead: int | None = None,
         on_notice: Notify | None = None,
         describe: Callable[[Task], str] = str,
         retries: int = 0,
@@ -107,7 +111,8 @@ class WorkerPool:
         """A round of tasks; see ``map_ordered``. One at a time: the next begins when this one is closed."""
         self._rounds += 1
         try:
-            yield from _run(self, make_worker, enumerate(tasks), on_notice or (lambda notice: None), describe, retries)
+            numbered = enumerate(tasks)
+            yield from _run(self, make_worker, numbered, ahead, on_notice or (lambda notice: None), describe, retries)
         finally:
             for worker in [worker for worker in self.workers if worker.task >= 0]:
                 worker.process.kill()
@@ -163,6 +168,7 @@ def _run(
     pool: WorkerPool,
     make_worker: Callable[[Notify], Callable[[Task], Result]],
     tasks: Iterator[tuple[int, Task]],
+    ahead: int | None,
     on_notice: Notify,
     describe: Callable[[Task], str],
     retries: int,
@@ -171,15 +177,20 @@ def _run(
     finished: dict[int, Result | BaseException] = {}
     lost: dict[int, int] = {}
     again: list[int] = []
-    following = 0
+    following = taken = 0
     exhausted = False
+
+    def may_begin() -> bool:
+        return not exhausted and (ahead is None or taken - following < ahead)
+
     while True:
-        while (again or not exhausted) and (worker := pool.free()) is not None:
+        while (again or may_begin()) and (worker := pool.free()) is not None:
             if again:
                 number = again.pop()
                 numbered = number, running[number]
             elif (following_task := next(tasks, None)) is not None:
                 numbered = following_task
+                taken += 1
             else:
                 exhausted = True
                 break
@@ -193,7 +204,9 @@ def _run(
             following += 1
         busy = {worker.pipe: worker for worker in pool.workers if worker.task >= 0}
         if not busy and not again:
-            return
+            if exhausted:
+                return
+            continue
         for pipe in wait(list(busy)):
             worker = busy[pipe]  # type: ignore[index]
             try:

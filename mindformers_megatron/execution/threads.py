@@ -28,6 +28,7 @@ def map_in_threads(
     tasks: Iterable[Task],
     *,
     workers: int,
+    ahead: int | None = None,
     on_notice: Notify | None = None,
 ) -> Generator[Result, None, None]:
     """Runs tasks in threads and yields their results in the order of the tasks, as ``processes.map_ordered`` does.
@@ -40,15 +41,19 @@ def map_in_threads(
             task, which several threads call at once.
         tasks: the work.
         workers: threads, at least 1.
+        ahead: tasks that may have been begun whose results have not been taken yet, at least ``workers``, where results
+            take memory; None: any number.
         on_notice: called in this thread with what the workers notify.
 
     Raises:
-        ConfigError: ``workers`` is no number of threads.
+        ConfigError: ``workers`` is no number of threads, or ``ahead`` is less.
         BaseException: raised by a task or by the iterable; results of earlier tasks have been yielded before.
     """
     if workers < 1:
         raise ConfigError(f"workers is {workers}; give 1 or more")
-    team = _Team(tasks)
+    if ahead is not None and ahead < workers:
+        raise ConfigError(f"ahead is {ahead}; give {workers} or more, one for each worker")
+    team = _Team(tasks, ahead)
     work = make_worker(team.notify)
     threads = [
         threading.Thread(target=team.serve, args=(work,), name="mfm-worker", daemon=True) for _ in range(workers)
@@ -59,6 +64,8 @@ def map_in_threads(
         yield from _in_order(team, workers, on_notice or (lambda notice: None))
     finally:
         team.stopped = True
+        for _ in threads:
+            team.make_room()
         for thread in threads:
             thread.join()
 
@@ -66,8 +73,9 @@ def map_in_threads(
 class _Team:
     """What the threads share."""
 
-    def __init__(self, tasks: Iterable[Any]) -> None:
+    def __init__(self, tasks: Iterable[Any], ahead: int | None) -> None:
         self._tasks: Iterator[Any] = iter(tasks)
+        self._room = None if ahead is None else threading.Semaphore(ahead)
         self._taken = 0
         self._lock = threading.Lock()
         self.exhausted = False
@@ -78,6 +86,11 @@ class _Team:
         if self.stopped:
             raise _StoppedError
         self.events.put((_NOTICE, -1, notice))
+
+    def make_room(self) -> None:
+        """Lets one more task be begun."""
+        if self._room is not None:
+            self._room.release()
 
     def serve(self, work: Callable[[Any], Any]) -> None:
         try:
@@ -96,6 +109,8 @@ class _Team:
             self.events.put((_END, -1, None))
 
     def _take(self) -> tuple[int, Any] | None:
+        if self._room is not None:
+            self._room.acquire()
         with self._lock:
             if self.exhausted or self.stopped:
                 return None
@@ -130,3 +145,4 @@ def _in_order(team: _Team, running: int, on_notice: Notify) -> Iterator[Any]:
                 raise content
             yield content
             following += 1
+            team.make_room()

@@ -45,6 +45,23 @@ class StagedFile:
             raise ConfigError(f"{path}: cannot be written in {path.parent}: {error.strerror}") from None
         self.file: BinaryIO = os.fdopen(descriptor, "w+b", buffering=_BUFFER_BYTES)
 
+    def take_over(self, path: Path) -> None:
+        """Makes another file, of the same file system, what is being written; it loses its own name.
+
+        Raises:
+            OSError: it cannot be renamed.
+        """
+        file = path.open("r+b", buffering=_BUFFER_BYTES)
+        try:
+            # Locked before it has the temporary name, by which another writer would find it.
+            _lock(file.fileno())
+            path.replace(self.temporary)
+        except BaseException:
+            file.close()
+            raise
+        self.file.close()
+        self.file = file
+
     def sync(self) -> None:
         """Forces what was written so far to the disk."""
         self.file.flush()
@@ -117,13 +134,7 @@ def _open_locked(path: Path) -> int:
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                # A file system without locks (some Lustre and FUSE mounts) gives no protection, but must still be
-                # writable.
-                if error.errno not in (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK, errno.EINVAL):
-                    raise
+            _lock(descriptor)
             # Between opening and locking, the former holder may have renamed this very file to its final name.
             if _is_same_file(descriptor, path):
                 os.ftruncate(descriptor, 0)
@@ -132,6 +143,15 @@ def _open_locked(path: Path) -> int:
             os.close(descriptor)
             raise
         os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        # A file system without locks (some Lustre and FUSE mounts) gives no protection, but must still be writable.
+        if error.errno not in (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK, errno.EINVAL):
+            raise
 
 
 def _is_same_file(descriptor: int, path: Path) -> bool:

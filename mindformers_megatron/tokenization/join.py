@@ -1,7 +1,7 @@
 """Joining finished parts, in order, into the pairs of a run."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -13,11 +13,11 @@ from mindformers_megatron.errors import DataError
 from mindformers_megatron.format.atomic import StagedFile
 from mindformers_megatron.format.columns import integer_column, integers_of
 from mindformers_megatron.format.provenance import DocsWriter
-from mindformers_megatron.format.writer import IndexedDatasetWriter, WrittenPair
+from mindformers_megatron.format.writer import WrittenPair
 from mindformers_megatron.tokenization.counts import Counts
-from mindformers_megatron.tokenization.pair_sums import PairSums
-from mindformers_megatron.tokenization.part_files import PartFiles, Reject
-from mindformers_megatron.tokenization.part_markers import EncodedPart
+from mindformers_megatron.tokenization.growing_pair import GrowingPair
+from mindformers_megatron.tokenization.part_files import PartFiles, Reject, tokens_path
+from mindformers_megatron.tokenization.part_markers import EncodedPart, write_marker
 from mindformers_megatron.tokenization.parts import Piece
 
 
@@ -29,6 +29,7 @@ class Joiner:
     Args:
         prefixes: the pairs, one per key.
         dtype: type of their tokens.
+        folder: the working folder of the run, which need not be there yet.
         rejects_path: where lines that are no records are listed.
         rejects_allowed: how many there may be; None: any number.
         md5: take MD5 of the pairs too.
@@ -41,22 +42,22 @@ class Joiner:
         self,
         prefixes: Sequence[str],
         dtype: np.dtype[Any],
+        folder: Path,
         *,
         rejects_path: Path,
         rejects_allowed: int | None,
         md5: bool = True,
     ) -> None:
         self.counts = Counts()
-        self._dtype = dtype
+        self._folder = folder
         self._rejects_path = rejects_path
         self._rejects_allowed = rejects_allowed
         self._lines_before = 0
-        self._tokens = [0] * len(prefixes)
         with ExitStack() as stack:
-            self._writers = [
-                stack.enter_context(IndexedDatasetWriter(prefix, dtype, sha256=False)) for prefix in prefixes
+            self._pairs = [
+                stack.enter_context(closing(GrowingPair(prefix, dtype, tokens_path(folder, key), md5=md5)))
+                for key, prefix in enumerate(prefixes)
             ]
-            self._sums = [stack.enter_context(PairSums(md5=md5)) for _ in prefixes]
             self._docs: list[DocsWriter] = []
             for prefix in prefixes:
                 self._docs.append(DocsWriter(prefix))
@@ -65,22 +66,22 @@ class Joiner:
             stack.callback(self._rejects.discard)
             self._stack = stack.pop_all()
 
-    def add(self, encoded: EncodedPart, files: PartFiles) -> None:
-        """Appends a part.
+    def add(self, encoded: EncodedPart) -> None:
+        """Appends a part, and marks it as finished.
 
         Raises:
             DataError: there are now more lines that are no records than there may be; names the last of them.
         """
+        files = PartFiles(self._folder, encoded.part.number)
         pieces = encoded.part.pieces
         # Nobody has counted the lines before a part that begins in the midst of a file, but here they are known.
         lines_before = self._lines_before if pieces[0].first_line is None else 0
         if encoded.counts.rejects:
             self._add_rejects(pieces, lines_before, files)
-        for key, writer in enumerate(self._writers):
-            tokens = files.read_tokens(key, self._dtype)
-            self._sums[key].update(tokens)
-            writer.add_documents(tokens, *files.read_index(key))
-            self._tokens[key] += tokens.size
+        for key, (pair, tokens) in enumerate(zip(self._pairs, encoded.tokens, strict=True)):
+            pair.append(tokens, *files.read_index(key), in_place=encoded.reused)
+        if not encoded.reused:
+            write_marker(files, encoded)
         docs = files.read_docs()
         if lines_before and docs.num_rows:
             docs = _renumbered(docs, lines_before, encoded.first_documents)
@@ -95,14 +96,10 @@ class Joiner:
         Raises:
             DataError: there is not one token under a key. The format has no such pair.
         """
-        for writer, tokens in zip(self._writers, self._tokens, strict=True):
-            if tokens == 0:
-                raise DataError(
-                    f"{writer.prefix}: no tokens in {self.counts.documents:,} documents; nothing was written"
-                )
-        pairs = [
-            sums.of(writer.finalize(), writer.prefix) for writer, sums in zip(self._writers, self._sums, strict=True)
-        ]
+        for pair in self._pairs:
+            if pair.num_tokens == 0:
+                raise DataError(f"{pair.prefix}: no tokens in {self.counts.documents:,} documents; nothing was written")
+        written = [pair.publish() for pair in self._pairs]
         for docs in self._docs:
             docs.close()
         if self.counts.rejects:
@@ -110,7 +107,7 @@ class Joiner:
         else:
             # That of an earlier run says nothing about this one.
             self._rejects_path.unlink(missing_ok=True)
-        return pairs
+        return written
 
     def __enter__(self) -> "Joiner":
         return self
@@ -118,9 +115,6 @@ class Joiner:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        # A writer finalizes at the end of a block that ended well; only publish decides that this one did.
-        for writer in self._writers:
-            writer.abort()
         self._stack.close()
 
     def _add_rejects(self, pieces: Sequence[Piece], lines_before: int, files: PartFiles) -> None:

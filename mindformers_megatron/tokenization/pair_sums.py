@@ -1,19 +1,17 @@
 """Checksums of a pair, taken beside its writing."""
 
 import hashlib
+from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import replace
-from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from numpy.typing import NDArray
 
-from mindformers_megatron.format.paths import idx_path
-from mindformers_megatron.format.writer import WrittenPair
+from mindformers_megatron.format.hashing import Hashes, hash_file
 
-_CHUNK_BYTES = 1 << 22
+# Updates that may wait, with the memory of their tokens.
+_MOST_WAITING = 4
 
 
 class PairSums:
@@ -27,39 +25,44 @@ class PairSums:
     """
 
     def __init__(self, *, md5: bool) -> None:
+        self._md5 = md5
         self._hashes: dict[str, Any] = {"sha256": hashlib.sha256()}
         if md5:
             self._hashes["md5"] = hashlib.md5(usedforsecurity=False)
         self._threads = {name: ThreadPoolExecutor(1, f"mfm-{name}") for name in self._hashes}
-        self._last: list[Future[None]] = []
+        self._waiting: deque[list[Future[None]]] = deque()
 
-    def update(self, tokens: NDArray[Any]) -> None:
+    def update(self, tokens: Sequence[NDArray[Any]]) -> None:
         """Takes in what is appended to the ``.bin``, which must not change any more."""
-        if tokens.size:
-            self._last = [self._threads[name].submit(hash_.update, tokens) for name, hash_ in self._hashes.items()]
+        if len(self._waiting) == _MOST_WAITING:
+            self._wait()
+        self._waiting.append(
+            [self._threads[name].submit(_update, hash_, tokens) for name, hash_ in self._hashes.items()]
+        )
 
-    def of(self, pair: WrittenPair, prefix: str) -> WrittenPair:
-        """The pair with its checksums, once it has been written."""
-        for future in self._last:
+    def finish(self, index: int) -> dict[str, str | None]:
+        """The checksums, by their names in ``WrittenPair``.
+
+        Args:
+            index: descriptor of the ``.idx``, which is complete.
+        """
+        while self._waiting:
+            self._wait()
+        of_index = Hashes(sha256=True, md5=self._md5)
+        hash_file(index, of_index)
+        digests = {f"bin_{name}": hash_.hexdigest() for name, hash_ in self._hashes.items()}
+        return {"bin_md5": None} | digests | {"idx_sha256": of_index.sha256, "idx_md5": of_index.md5}
+
+    def close(self) -> None:
+        """Ends the threads."""
+        for threads in self._threads.values():
+            threads.shutdown(cancel_futures=True)
+
+    def _wait(self) -> None:
+        for future in self._waiting.popleft():
             future.result()
-        sums = {f"bin_{name}": hash_.hexdigest() for name, hash_ in self._hashes.items()}
-        sums |= {f"idx_{name}": _of_file(name, Path(idx_path(prefix))) for name in self._hashes}
-        return replace(pair, **sums)
-
-    def __enter__(self) -> "PairSums":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        with ExitStack() as stack:
-            for threads in self._threads.values():
-                stack.callback(threads.shutdown, cancel_futures=True)
 
 
-def _of_file(name: str, path: Path) -> str:
-    hash_ = hashlib.new(name, usedforsecurity=False)
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            hash_.update(chunk)
-    return hash_.hexdigest()
+def _update(hash_: Any, tokens: Sequence[NDArray[Any]]) -> None:
+    for array in tokens:
+        hash_.update(array)

@@ -20,7 +20,7 @@ from mindformers_megatron.tokenization.engines.guard import GuardedEngine
 from mindformers_megatron.tokenization.engines.selection import load_engine
 from mindformers_megatron.tokenization.part_docs import docs_of, sources_of
 from mindformers_megatron.tokenization.part_files import PartFiles, PartWriter, Reject
-from mindformers_megatron.tokenization.part_markers import EncodedPart, read_marker, without_data, write_marker
+from mindformers_megatron.tokenization.part_markers import EncodedPart, without_data
 from mindformers_megatron.tokenization.parts import Part, Piece
 from mindformers_megatron.tokenization.sentences import SentenceSpec, sentence_splitter
 from mindformers_megatron.tokenization.tokenizer import Tokenizer, TokenizerSpec, open_tokenizer
@@ -79,10 +79,10 @@ class PartEncoder:
         self._dtype = np.dtype(job.dtype)
 
     def __call__(self, task: tuple[Part, str]) -> EncodedPart:
-        """Encodes a part, unless an earlier run has finished it. Gives it up after one bad line more than may be.
+        """Encodes a part. Gives it up after one bad line more than may be.
 
         Args:
-            task: the part, and the fingerprint it is marked with when it is finished.
+            task: the part, and the fingerprint it is to be marked with.
 
         Raises:
             DataError: the file cannot be read, or a document cannot be encoded.
@@ -90,15 +90,9 @@ class PartEncoder:
         part, fingerprint = task
         counts = Counts()
         files = PartFiles(self._job.folder, part.number)
-        keys = len(self._job.json_keys)
-        if finished := read_marker(files, keys, self._dtype, part, fingerprint):
-            disk_bytes = sum(piece.disk_bytes for piece in part.pieces)
-            self._notify(Advance(disk_bytes, finished.counts.documents, finished.counts.tokens))
-            return finished
-        files.marker.unlink(missing_ok=True)
         first_documents = last_lines = 0
         given_up = False
-        with PartWriter(files, keys, self._dtype) as writer:
+        with PartWriter(files, len(self._job.json_keys), self._dtype) as writer:
             for place, piece in enumerate(part.pieces):
                 lines_before = counts.lines
                 given_up = self._encode_piece(place, piece, counts, writer)
@@ -106,10 +100,8 @@ class PartEncoder:
                 last_lines = counts.lines - lines_before
                 if given_up:
                     break
-        encoded = EncodedPart(without_data(part), counts, first_documents, last_lines, given_up)
-        if not given_up:
-            write_marker(files, writer.sums, encoded, fingerprint)
-        return encoded
+        tokens = tuple(map(tuple, writer.tokens))
+        return EncodedPart(without_data(part), fingerprint, tokens, counts, first_documents, last_lines, given_up)
 
     def _encode_piece(self, place: int, piece: Piece, counts: Counts, writer: PartWriter) -> bool:
         allowed = self._job.rejects_allowed

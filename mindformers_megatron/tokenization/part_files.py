@@ -1,4 +1,8 @@
-"""What a worker leaves on disk of a part, until it is joined to the rest."""
+"""What lies in the working folder of a run.
+
+The tokens of all parts, one behind the other, are in one file for each key, which becomes the ``.bin`` of the pair in
+the end; so they are written once. Beside it, each part has files of its own, for all that is small.
+"""
 
 import contextlib
 import re
@@ -6,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-_NAME = re.compile(r"\d{8}\.(\d+\.(bin|npz)|docs\.arrow|rejected\.jsonl|done(\.tmp)?)")
+_NAME = re.compile(r"\d+\.tokens\.bin|\d{8}\.(\d+\.npz|docs\.arrow|rejected\.jsonl|done(\.tmp)?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class PartFiles:
-    """The files of one part.
+    """The files of one part, beside its tokens.
 
     Attributes:
         folder: the working folder of the run.
@@ -53,12 +57,8 @@ class PartFiles:
     folder: Path
     number: int
 
-    def tokens(self, key: int) -> Path:
-        """Tokens of the texts under the key of that place, in the type of the pair."""
-        return self._path(f"{key}.bin")
-
     def index(self, key: int) -> Path:
-        """Lengths and numbers of sequences of the same."""
+        """Lengths and numbers of sequences of the texts under the key of that place."""
         return self._path(f"{key}.npz")
 
     @property
@@ -78,16 +78,10 @@ class PartFiles:
 
     def all(self, keys: int) -> list[Path]:
         """The files of a part but its marker."""
-        paths = [path for key in range(keys) for path in (self.tokens(key), self.index(key))]
-        return [*paths, self.docs, self.rejects]
+        return [*(self.index(key) for key in range(keys)), self.docs, self.rejects]
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{self.number:08d}.{name}"
-
-    def read_tokens(self, key: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """All tokens under a key, mapped."""
-        path = self.tokens(key)
-        return np.memmap(path, dtype, "r") if path.stat().st_size else np.empty(0, dtype)
 
     def read_index(self, key: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """(tokens of each sequence, sequences of each document)."""
@@ -107,6 +101,11 @@ class PartFiles:
             for line in file:
                 piece, fields = orjson.loads(line)
                 yield piece, Reject(**fields)
+
+
+def tokens_path(folder: Path, key: int) -> Path:
+    """Tokens of all parts under the key of that place, in the type of the pair."""
+    return folder / f"{key}.tokens.bin"
 
 
 def prepare_folder(folder: Path) -> None:
@@ -138,7 +137,7 @@ def finished_parts(folder: Path) -> int:
 
 
 class PartWriter:
-    """Writes the files of a part. They are complete when the block ends.
+    """Takes in a part, and writes its files when the block ends.
 
     Args:
         files: where to.
@@ -146,25 +145,23 @@ class PartWriter:
         dtype: type of the tokens.
 
     Attributes:
-        sums: of all ids under each key, by which files that lost something are told.
+        tokens: under each key, some arrays in the type of the pair; nobody changes them any more.
     """
 
     def __init__(self, files: PartFiles, keys: int, dtype: np.dtype[Any]) -> None:
         self._files = files
         self._dtype = dtype
-        self._tokens: list[BinaryIO] = [files.tokens(key).open("wb") for key in range(keys)]
+        self.tokens: list[list[NDArray[Any]]] = [[] for _ in range(keys)]
         self._lengths: list[list[NDArray[np.int32]]] = [[] for _ in range(keys)]
         self._sequences: list[list[NDArray[np.int32]]] = [[] for _ in range(keys)]
-        self.sums = [0] * keys
         self._docs: list[pa.RecordBatch] = []
         self._rejects: list[tuple[int, Reject]] = []
 
     def add(self, key: int, documents: Documents) -> None:
         """Appends documents to those of a key."""
-        path = self._files.tokens(key)
-        tokens = as_tokens(documents.ids, self._dtype, lambda position: f"{path}, token {position} of a batch")
-        tokens.tofile(self._tokens[key])
-        self.sums[key] += int(tokens.sum(dtype=np.int64))
+        part = self._files.number
+        tokens = as_tokens(documents.ids, self._dtype, lambda position: f"part {part}, token {position} of a batch")
+        self.tokens[key].append(tokens)
         self._lengths[key].append(documents.lengths.astype(np.int32))
         self._sequences[key].append(documents.sequences.astype(np.int32))
 
@@ -182,8 +179,6 @@ class PartWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        for file in self._tokens:
-            file.close()
         if kind is None:
             self._finish()
 

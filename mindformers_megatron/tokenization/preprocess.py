@@ -29,8 +29,8 @@ from mindformers_megatron.tokenization.engines.selection import Choice, EngineNa
 from mindformers_megatron.tokenization.inputs import STDIN, InputFile, InputHasher, check_unchanged, find_inputs
 from mindformers_megatron.tokenization.join import Joiner
 from mindformers_megatron.tokenization.part_encoder import EncodingJob, PartEncoder
-from mindformers_megatron.tokenization.part_files import PartFiles, clear_folder, finished_parts, prepare_folder
-from mindformers_megatron.tokenization.part_markers import EncodedPart, part_fingerprint
+from mindformers_megatron.tokenization.part_files import clear_folder, finished_parts, prepare_folder
+from mindformers_megatron.tokenization.part_markers import EncodedPart, FinishedParts, part_fingerprint
 from mindformers_megatron.tokenization.parts import Part, cut_parts, part_bytes_for
 from mindformers_megatron.tokenization.preprocess_report import PreprocessReport
 from mindformers_megatron.tokenization.preprocess_spec import PreprocessSpec
@@ -44,9 +44,12 @@ _MOST_THREADS = 8
 _BATCH_BYTES = 1 << 18
 _FAST_BATCH_BYTES = 1 << 20
 _SAMPLE_BYTES = 1 << 18
+# Parts for each worker that may be under way or wait to be written.
+_AHEAD = 2
 
 OnAdvance = Callable[[int, Advance], None]
 Encode = Generator[EncodedPart, None, None]
+_Task = tuple[Part, str]
 
 _log = logging.getLogger(__name__)
 
@@ -129,6 +132,7 @@ class _Run:
                 Joiner(
                     spec.prefixes,
                     dtype,
+                    spec.parts_folder,
                     rejects_path=spec.rejects_path,
                     rejects_allowed=spec.rejects_allowed,
                     md5=spec.md5,
@@ -138,9 +142,9 @@ class _Run:
             prepare_folder(spec.parts_folder)
             stack.callback(self._tidy)
             notice = partial(on_advance, self._input_bytes) if on_advance else None
-            with closing(self._encode(plan, notice)) as encoded_parts:
+            with closing(self._encoded(plan, notice)) as encoded_parts:
                 for encoded in encoded_parts:
-                    joiner.add(encoded, PartFiles(spec.parts_folder, encoded.part.number))
+                    joiner.add(encoded)
                     reused += encoded.reused
                     self._hasher.reached(sum(piece.disk_bytes for piece in encoded.part.pieces))
             pairs = dict(zip(spec.prefixes, self._publish(joiner), strict=True))
@@ -210,22 +214,39 @@ class _Run:
         in_processes = workers > _MOST_THREADS if spec.in_processes is None else spec.in_processes
         return _Plan(job, choice, parts, workers, in_processes)
 
-    def _encode(self, plan: _Plan, on_notice: Callable[[Any], None] | None) -> Encode:
+    def _encoded(self, plan: _Plan, on_notice: Callable[[Any], None] | None) -> Encode:
+        """All parts in order; first those that an earlier run has finished."""
+        finished = FinishedParts(self._spec.parts_folder, len(self._spec.json_keys), np.dtype(plan.job.dtype))
         tasks = self._tasks(plan)
+        for task in tasks:
+            encoded = finished.take(*task)
+            if encoded is None:
+                with closing(self._encode(plan, chain([task], tasks), on_notice)) as others:
+                    yield from others
+                return
+            if on_notice:
+                disk_bytes = sum(piece.disk_bytes for piece in encoded.part.pieces)
+                on_notice(Advance(disk_bytes, encoded.counts.documents, encoded.counts.tokens))
+            yield encoded
+
+    def _encode(self, plan: _Plan, tasks: Iterator[_Task], on_notice: Callable[[Any], None] | None) -> Encode:
+        # An encoded part is in memory until those before it are written.
+        ahead = _AHEAD * plan.workers
         if plan.in_processes:
             threads = max(len(os.sched_getaffinity(0)) // plan.workers, 1)
             return map_ordered(
                 partial(PartEncoder, plan.job),
                 tasks,
                 workers=plan.workers,
+                ahead=ahead,
                 environment=_thread_settings(threads),
                 on_notice=on_notice,
                 describe=lambda task: str(task[0]),
             )
         make_worker = partial(PartEncoder, plan.job, opened=(self._tokenizer, plan.choice.engine))
-        return map_in_threads(make_worker, tasks, workers=plan.workers, on_notice=on_notice)
+        return map_in_threads(make_worker, tasks, workers=plan.workers, ahead=ahead, on_notice=on_notice)
 
-    def _tasks(self, plan: _Plan) -> Iterator[tuple[Part, str]]:
+    def _tasks(self, plan: _Plan) -> Iterator[_Task]:
         tokenizer, engine = self._tokenizer, plan.choice.engine
         of_job = repr(
             (

@@ -2,7 +2,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import pytest
 
 from mindformers_megatron.errors import ConfigError, DataError
 from mindformers_megatron.execution.processes import map_ordered
+from mindformers_megatron.execution.threads import map_in_threads
 
 Notify = Callable[[Any], None]
 
@@ -94,6 +95,31 @@ def test_results_come_in_the_order_of_the_tasks_for_any_number_of_workers(worker
 
 def test_no_tasks_no_results() -> None:
     assert list(map_ordered(Square, [], workers=2)) == []
+
+
+@pytest.mark.parametrize("mapped", [map_ordered, map_in_threads], ids=["processes", "threads"])
+@pytest.mark.parametrize(("workers", "ahead"), [(1, 1), (2, 2), (2, 5), (3, 4)])
+def test_no_more_tasks_are_begun_than_may_wait_for_their_results_to_be_taken(
+    mapped: Any, workers: int, ahead: int
+) -> None:
+    taken: list[int] = []
+
+    def tasks() -> Iterator[int]:
+        for number in range(30):
+            taken.append(number)
+            yield number
+
+    for number, result in enumerate(mapped(Square, tasks(), workers=workers, ahead=ahead)):
+        assert result == number * number
+        assert len(taken) <= number + ahead
+    assert len(taken) == 30
+
+
+@pytest.mark.parametrize("mapped", [map_ordered, map_in_threads], ids=["processes", "threads"])
+def test_a_round_is_left_while_tasks_wait_for_room(mapped: Any) -> None:
+    results = mapped(Square, range(100), workers=2, ahead=2)
+    assert next(results) == 0
+    results.close()
 
 
 def test_tasks_are_taken_only_as_workers_become_free() -> None:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from runs import GOLDEN, TOKENIZER, assert_golden, run
 
@@ -101,12 +102,34 @@ def test_parts_of_a_changed_input_or_tokenizer_are_made_again(path: Path, tmp_pa
     assert_golden(tmp_path / "out")
 
 
-def test_a_part_that_lost_something_is_made_again(path: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("lost", ["docs", "tokens", "last token"])
+def test_a_part_that_lost_something_is_made_again_with_those_behind_it(lost: str, path: Path, tmp_path: Path) -> None:
     finished = interrupted(path, tmp_path / "out")
-    tokens = tmp_path / "out.parts" / "00000000.0.bin"
-    tokens.write_bytes(bytes(tokens.stat().st_size))
-    (tmp_path / "out.parts" / "00000001.docs.arrow").write_bytes(b"")
-    assert run(path, tmp_path / "out", part_bytes=PART).reused_parts == finished - 2
+    tokens = tmp_path / "out.parts" / "0.tokens.bin"
+    marker = orjson.loads((tmp_path / "out.parts" / "00000000.done").read_bytes())
+    kept = 1
+    if lost == "docs":
+        (tmp_path / "out.parts" / "00000001.docs.arrow").write_bytes(b"")
+    elif lost == "tokens":
+        with tokens.open("r+b") as file:
+            file.seek(marker["tokens"][0] * 2)
+            file.write(bytes(100))
+    else:
+        os.truncate(tokens, sum(map(tokens_of, (tmp_path / "out.parts").glob("*.done"))) * 2 - 2)
+        kept = finished - 1
+    assert run(path, tmp_path / "out", part_bytes=PART).reused_parts == kept
+    assert_golden(tmp_path / "out")
+
+
+def tokens_of(marker: Path) -> int:
+    return int(orjson.loads(marker.read_bytes())["tokens"][0])
+
+
+def test_tokens_behind_the_last_finished_part_are_forgotten(path: Path, tmp_path: Path) -> None:
+    finished = interrupted(path, tmp_path / "out")
+    with (tmp_path / "out.parts" / "0.tokens.bin").open("ab") as file:
+        file.write(bytes(1 << 20))
+    assert run(path, tmp_path / "out", part_bytes=PART).reused_parts == finished
     assert_golden(tmp_path / "out")
 
 
