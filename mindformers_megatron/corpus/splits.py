@@ -11,16 +11,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from mindformers_megatron.corpus.dedup.clusters import Clusters, find_clusters
-from mindformers_megatron.corpus.dedup.lsh import PAIR_ROW
-from mindformers_megatron.corpus.words import mix
 from mindformers_megatron.errors import ConfigError
 
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
 
 REST = "train"
-_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,69 +48,26 @@ class SplitOptions:
         return (REST, *self.sizes)
 
 
-def assign_parts(
-    keys: U64, sources: I64, options: SplitOptions, *, clusters: Clusters | None = None
-) -> npt.NDArray[np.int64]:
-    """Returns the part of every document: int64[D], places in ``options.parts``.
-
-    A part never gets more than it asks for; it gets less only as far as what is left are clusters too large for it. A
-    cluster of several sources counts for that of its document of smallest key. Memory: some 150 bytes a document.
+def wanted(documents: I64, options: SplitOptions) -> I64:
+    """Returns how many documents each part takes of each source: int64[parts, sources].
 
     Args:
-        keys: uint64[D], hashes of the documents' content; equal ones stay together.
-        sources: int64[D], the number of each one's source.
-        options: the parts.
-        clusters: documents that resemble each other, by their places in ``keys``; None: there are none.
+        documents: int64[sources], how many each has.
+        options: the parts; the sum over the sources is what each asks for.
 
     Raises:
         ConfigError: more documents are asked for than there are.
     """
-    groups = _groups(keys, clusters)
-    firsts, members, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    # The document of smallest key stands for its group, whichever comes first.
-    order = np.lexsort((sources, keys, members))
-    leaders = order[np.searchsorted(members[order], np.arange(firsts.size))]
-    draws = mix(keys[leaders] ^ mix(np.array([options.seed % 2**64], dtype=np.uint64) * _GAMMA))
-    group_sources = sources[leaders]
-    wanted = _wanted(np.bincount(group_sources, weights=sizes).astype(np.int64), options)
-    parts = np.zeros(firsts.size, dtype=np.int64)
-    for source in range(wanted.shape[1]):
-        rows = np.flatnonzero(group_sources == source)
-        rows = rows[np.argsort(draws[rows], kind="stable")]
-        for part in range(1, wanted.shape[0]):
-            taken = _fill(sizes[rows], wanted[part, source])
-            parts[rows[taken]] = part
-            rows = rows[~taken]
-    return parts[members]
-
-
-def _groups(keys: U64, clusters: Clusters | None) -> I64:
-    """The first document of each one's group."""
-    _, first, content = np.unique(keys, return_index=True, return_inverse=True)
-    groups = first[content]
-    if clusters is None or not clusters.documents.size:
-        return groups
-    # A cluster may hold a copy of a document that is in none, or in another cluster; then they are one group.
-    pairs = np.empty(clusters.documents.size, dtype=PAIR_ROW)
-    pairs["left"], pairs["right"] = groups[clusters.documents], groups[clusters.firsts]
-    joined = find_clusters([pairs], np.arange(keys.size))
-    heads = np.arange(keys.size)
-    heads[joined.documents] = joined.firsts
-    return heads[groups]
-
-
-def _wanted(documents: I64, options: SplitOptions) -> I64:
-    """int64[parts, sources]: documents of each source for each part; the sum of a part is what it asks for."""
     total = int(documents.sum())
-    wanted = np.zeros((len(options.parts), documents.size), dtype=np.int64)
+    taken = np.zeros((len(options.parts), documents.size), dtype=np.int64)
     for part, (name, size) in enumerate(options.sizes.items(), 1):
         count = round(size * total) if size < 1 else int(size)
-        left = documents - wanted.sum(axis=0)
+        left = documents - taken.sum(axis=0)
         if count > left.sum():
             raise ConfigError(f"splits: {name} asks for {count:,} documents; there are {left.sum():,} left for it")
         exact = documents * (count / max(total, 1))
-        wanted[part] = _round(np.minimum(exact, left), left, count)
-    return wanted
+        taken[part] = _round(np.minimum(exact, left), left, count)
+    return taken
 
 
 def _round(exact: npt.NDArray[np.float64], most: I64, count: int) -> I64:
@@ -127,8 +80,8 @@ def _round(exact: npt.NDArray[np.float64], most: I64, count: int) -> I64:
     return whole
 
 
-def _fill(sizes: I64, room: int) -> npt.NDArray[np.bool_]:
-    """Takes groups in order, passing over those too large for the room that is left."""
+def fill(sizes: I64, room: int) -> npt.NDArray[np.bool_]:
+    """Takes groups in order, passing over those too large for the room that is left: bool[groups]."""
     taken = np.zeros(sizes.size, dtype=np.bool_)
     rest = np.flatnonzero(sizes <= room)
     while rest.size:

@@ -1,3 +1,6 @@
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -5,7 +8,9 @@ from hypothesis import strategies as st
 
 from mindformers_megatron.corpus.dedup.clusters import Clusters, find_clusters
 from mindformers_megatron.corpus.dedup.lsh import PAIR_ROW
-from mindformers_megatron.corpus.splits import SplitOptions, assign_parts
+from mindformers_megatron.corpus.dedup.spill import Bound
+from mindformers_megatron.corpus.split_table import DOCUMENT_ROW, read_split_table, write_split_table
+from mindformers_megatron.corpus.splits import SplitOptions
 from mindformers_megatron.errors import ConfigError
 
 sizes = st.sampled_from(
@@ -15,6 +20,31 @@ sizes = st.sampled_from(
 
 def clusters_of(pairs: list[tuple[int, int]], documents: int) -> Clusters:
     return find_clusters([np.array(pairs, dtype=PAIR_ROW)], np.arange(documents))
+
+
+def assign_parts(
+    keys: np.ndarray,
+    sources: np.ndarray,
+    options: SplitOptions,
+    clusters: Clusters | None = None,
+    arrays: int = 3,
+    bound: Bound | None = None,
+) -> np.ndarray:
+    """The part of each document, looked up in the table that is written of all."""
+    rows = np.zeros(keys.size, dtype=DOCUMENT_ROW)
+    rows["key"], rows["source"], rows["record"] = keys, sources, keys
+    if clusters is not None:
+        for first in np.unique(clusters.firsts):
+            members = clusters.documents[clusters.firsts == first]
+            rows["record"][members] = keys[members].min()
+    kinds = int(sources.max(initial=0)) + 1
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        cut = np.array_split(rows, arrays)
+        counts = write_split_table(folder, lambda: iter(cut), options, sources=kinds, bound=bound or Bound())
+        parts = read_split_table(folder).parts_of(rows["record"]).astype(np.int64)
+    assert counts.tolist() == counted(parts, options)
+    return parts
 
 
 def counted(parts: np.ndarray, options: SplitOptions) -> list[int]:
@@ -66,6 +96,20 @@ def test_the_order_of_documents_changes_nothing(random, asked) -> None:
     moved = [(int(place[left]), int(place[right])) for left, right in pairs]
     again = assign_parts(keys[order], sources[order], options, clusters=clusters_of(moved, documents))
     assert np.array_equal(again, parts[order])
+
+
+def test_neither_memory_nor_the_cut_into_arrays_changes_anything() -> None:
+    random = np.random.default_rng(5)
+    documents = 40_000
+    keys = random.integers(0, 2**64, documents, dtype=np.uint64)[random.integers(0, documents, documents)]
+    sources = random.integers(0, 4, documents)
+    pairs = random.integers(0, documents, (200, 2)).tolist()
+    given = {"clusters": clusters_of([tuple(pair) for pair in pairs], documents)}
+    options = SplitOptions(sizes={"validation": 0.1, "test": 0.2, "rest": 1000})
+    parts = assign_parts(keys, sources, options, **given)
+    assert np.array_equal(
+        parts, assign_parts(keys, sources, options, arrays=50, bound=Bound(memory_bytes=1 << 16), **given)
+    )
 
 
 def test_large_clusters_leave_room_to_single_documents() -> None:

@@ -1,12 +1,12 @@
 """The step ``exact_dedup``: copies of documents, of their beginnings, of paragraphs and lines."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from mindformers_megatron.corpus.batch import Batch
 from mindformers_megatron.corpus.dedup.duplicates import (
@@ -64,9 +64,10 @@ class ExactDedup:
             bound=room.bound,
             copies=self.options.copies,
         )
-        groups: Counter[int] = Counter()
-        rows = write_duplicates(room.folder / TABLE, _counting(found, groups))
-        return {"unit": self.options.unit, "compared": sum(sizes), "dropped": rows, "groups": len(groups)}
+        kept = np.zeros(documents, dtype=np.bool_)
+        rows = write_duplicates(room.folder / TABLE, _noting(found, kept))
+        groups = int(np.count_nonzero(kept))
+        return {"unit": self.options.unit, "compared": sum(sizes), "dropped": rows, "groups": groups}
 
     def applier(self, found: Path, given: Gathered) -> Step:
         """See ``Exchange.applier``."""
@@ -122,7 +123,8 @@ def _placed(given: Gathered) -> Rows:
     return renumbered(given.load()["rows"], first_document=given.shard.first, priority=given.shard.priority)
 
 
-def _counting(chunks: Iterator[Duplicates], groups: Counter[int]) -> Iterator[Duplicates]:
+def _noting(chunks: Iterator[Duplicates], kept: npt.NDArray[np.bool_]) -> Iterator[Duplicates]:
+    """Notes the documents that are kept instead of others."""
     for chunk in chunks:
-        groups.update(chunk.kept.tolist())
+        kept[chunk.kept] = True
         yield chunk

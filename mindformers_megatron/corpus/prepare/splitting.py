@@ -1,23 +1,21 @@
 """The stage ``splits``: every document goes to one part, with all that must not be parted from it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import xxhash
 
 from mindformers_megatron.corpus.batch import Batch
-from mindformers_megatron.corpus.dedup.clusters import Clusters
+from mindformers_megatron.corpus.dedup.spill import Rows
 from mindformers_megatron.corpus.documents import Document, Origin, utf8_bytes
 from mindformers_megatron.corpus.prepare.exchange import Arrays, Gathered, Room
 from mindformers_megatron.corpus.shards import ShardWriter, read_shard
-from mindformers_megatron.corpus.splits import SplitOptions, assign_parts
-
-_PARTS = "parts.npy"
+from mindformers_megatron.corpus.split_table import DOCUMENT_ROW, read_split_table, write_split_table
+from mindformers_megatron.corpus.splits import SplitOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +27,7 @@ class Split:
     """
 
     name: ClassVar[str] = "splits"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     options: SplitOptions = field(default_factory=SplitOptions)
 
@@ -49,22 +47,16 @@ class Split:
     def find(self, shards: Sequence[Gathered], room: Room) -> dict[str, Any]:
         """See ``Survey.find``."""
         numbers = {name: number for number, name in enumerate(sorted({given.shard.source for given in shards}))}
-        keys = [np.zeros(0, dtype=np.uint64)]
-        continued = [np.zeros(0, dtype=np.bool_)]
-        sources = [np.zeros(0, dtype=np.int64)]
-        for given in shards:
-            arrays = given.load()
-            keys.append(arrays["keys"])
-            continued.append(arrays["continued"])
-            sources.append(np.full(given.shard.documents, numbers[given.shard.source], dtype=np.int64))
-        parts = assign_parts(
-            np.concatenate(keys),
-            np.concatenate(sources),
-            self.options,
-            clusters=_pieces(np.concatenate(continued)),
-        )
-        np.save(room.folder / _PARTS, parts.astype(np.uint8))
-        counts = np.bincount(parts, minlength=len(self.options.parts))
+
+        def documents() -> Iterator[Rows]:
+            for given in shards:
+                arrays = given.load()
+                rows = np.empty(arrays["keys"].size, dtype=DOCUMENT_ROW)
+                rows["key"], rows["record"] = arrays["keys"], arrays["records"]
+                rows["source"] = numbers[given.shard.source]
+                yield rows
+
+        counts = write_split_table(room.folder, documents, self.options, sources=len(numbers), bound=room.bound)
         return {"documents": dict(zip(self.options.parts, counts.tolist(), strict=True))}
 
     def divide(self, found: Path, given: Gathered, outputs: Mapping[str, Path]) -> dict[str, Any]:
@@ -76,7 +68,7 @@ class Split:
             outputs: where the documents of each part go.
         """
         shard = given.shard
-        parts = np.load(found / _PARTS, mmap_mode="r")[shard.first : shard.first + shard.documents]
+        parts = read_split_table(found).parts_of(given.load()["records"])
         counts = {name: {"documents": 0, "bytes": 0} for name in self.options.parts}
         begin = 0
         with ExitStack() as stack:
@@ -106,17 +98,9 @@ class _Keys:
             self._last = document.origin
 
     def arrays(self) -> Arrays:
-        return {
-            "keys": np.array(self._keys, dtype=np.uint64),
-            "continued": np.array(self._continued, dtype=np.bool_),
-        }
-
-
-def _pieces(continued: npt.NDArray[np.bool_]) -> Clusters:
-    """The documents that are pieces of one record, which stand one after the other."""
-    heads = np.flatnonzero(~continued)
-    firsts = heads[np.cumsum(~continued) - 1]
-    in_pieces = continued.copy()
-    in_pieces[:-1] |= continued[1:]
-    documents = np.flatnonzero(in_pieces)
-    return Clusters(documents, firsts[documents])
+        keys = np.array(self._keys, dtype=np.uint64)
+        # The pieces of one record stand one after the other; the smallest hash among them stands for it.
+        heads = np.flatnonzero(~np.array(self._continued, dtype=np.bool_))
+        sizes = np.diff(heads, append=keys.size)
+        records = np.repeat(np.minimum.reduceat(keys, heads), sizes) if keys.size else keys
+        return {"keys": keys, "records": records}
