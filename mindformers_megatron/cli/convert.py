@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mindformers_megatron.cli.written_pair import counts_of, summary_of
 from mindformers_megatron.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _export(args: argparse.Namespace, progress: Callable[[int], None]) -> list[P
 
     if args.to == "mindrecord":
         try:
-            from mindformers_megatron.loader.mindrecord import write_mindrecord
+            from mindformers_megatron.mindrecord import write_mindrecord
         except ModuleNotFoundError as error:
             raise ConfigError(f"MindRecord is written by mindspore, and {error.name} is not installed") from None
         path = Path(f"{prefix_of(args.output_prefix)}.mindrecord")
@@ -114,25 +115,19 @@ def _export(args: argparse.Namespace, progress: Callable[[int], None]) -> list[P
 
 
 def _summary(converted: "ConvertedPair") -> dict[str, Any]:
-    written = converted.written
     return {
         "prefix": converted.prefix,
         "from": converted.layout,
         "dtype": converted.dtype,
-        "documents": written.num_documents,
-        "sequences": written.num_sequences,
-        "tokens": written.num_tokens,
+        **summary_of(converted.written),
         "largest_id": converted.largest_id,
         "common_end": converted.common_end,
-        "bin_sha256": written.bin_sha256,
-        "idx_sha256": written.idx_sha256,
     }
 
 
 def _text(converted: "ConvertedPair") -> str:
-    written = converted.written
     end = "do not end alike" if converted.common_end is None else f"end with id {converted.common_end:,}"
     return (
-        f"{converted.prefix}.bin/.idx: {written.num_documents:,} documents, {written.num_tokens:,} tokens "
+        f"{converted.prefix}.bin/.idx: {counts_of(converted.written)} "
         f"({converted.dtype}) from {converted.layout}; ids up to {converted.largest_id:,}; documents {end}"
     )

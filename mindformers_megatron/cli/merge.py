@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mindformers_megatron.cli.pair_arguments import named_pairs
+from mindformers_megatron.cli.written_pair import counts_of, summary_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,25 +47,17 @@ def merge(program: str, parts: Sequence[str], prefix: str, *, multimodal: bool, 
         merged = merge_pairs(sources, prefix, multimodal=multimodal, on_bytes=progress)
     for warning in merged.warnings:
         print(f"{program}: warning: {warning}", file=sys.stderr)
-    written = merged.written
     if as_json:
         summary = {
             "prefix": merged.prefix,
             "parts": list(merged.parts),
             "dtype": merged.dtype,
-            "documents": written.num_documents,
-            "sequences": written.num_sequences,
-            "tokens": written.num_tokens,
-            "bin_sha256": written.bin_sha256,
-            "idx_sha256": written.idx_sha256,
+            **summary_of(merged.written),
             "metadata": merged.has_metadata,
             "docs": merged.has_docs,
             "warnings": list(merged.warnings),
         }
         print(json.dumps(summary, indent=2))
     else:
-        print(
-            f"{merged.prefix}.bin/.idx: {len(merged.parts):,} parts, {written.num_documents:,} documents, "
-            f"{written.num_tokens:,} tokens ({merged.dtype})"
-        )
+        print(f"{merged.prefix}.bin/.idx: {len(merged.parts):,} parts, {counts_of(merged.written)} ({merged.dtype})")
     return 0

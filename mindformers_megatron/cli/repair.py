@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mindformers_megatron.cli.scanning import add_workers, scanning
+from mindformers_megatron.cli.written_pair import counts_of, summary_of
 from mindformers_megatron.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -93,24 +94,18 @@ def _warnings(verdict: "Verdict", repaired: "RepairedPair", *, compared: bool) -
 
 
 def _summary(repaired: "RepairedPair") -> dict[str, Any]:
-    written = repaired.written
     return {
         "prefix": repaired.prefix,
-        "documents": written.num_documents,
-        "sequences": written.num_sequences,
-        "tokens": written.num_tokens,
+        **summary_of(repaired.written),
         "dropped": repaired.dropped,
         "remade": repaired.remade,
         "restored": repaired.restored,
-        "bin_sha256": written.bin_sha256,
-        "idx_sha256": written.idx_sha256,
         "metadata": repaired.has_metadata,
         "docs": repaired.has_docs,
     }
 
 
 def _text(repaired: "RepairedPair") -> str:
-    written = repaired.written
     done = f"{repaired.remade:,} made anew" if repaired.remade else f"{repaired.dropped:,} left out"
-    line = f"{repaired.prefix}.bin/.idx: {written.num_documents:,} documents, {written.num_tokens:,} tokens; {done}"
+    line = f"{repaired.prefix}.bin/.idx: {counts_of(repaired.written)}; {done}"
     return f"{line}; it has the checksums that the metadata names" if repaired.restored else line

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mindformers_megatron.errors import DataError
+from mindformers_megatron.report.left_file import read_left_file
 
 NAME = "data_stats.json"
 DECONTAMINATE, NEAR, EXACT = "decontaminate", "near_dedup", "exact_dedup"
-_MAX_BYTES = 256 << 20
 
 T = TypeVar("T")
 
@@ -212,13 +212,7 @@ def read_prepared(path: Path) -> Prepared:
     Raises:
         DataError: One line, for a file that cannot be read, is none of these, or lacks a field.
     """
-    try:
-        with path.open("rb") as file:
-            text = file.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-    if len(text) > _MAX_BYTES:
-        raise DataError(f"{path}: larger than {_MAX_BYTES >> 20} MB; this is no {NAME}")
+    text = read_left_file(path, NAME)
     try:
         return _prepared(json.loads(text))
     except KeyError as error:

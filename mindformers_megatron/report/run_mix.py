@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mindformers_megatron.errors import DataError
+from mindformers_megatron.report.left_file import read_left_file
 from mindformers_megatron.sampling.delivered import samples_asked, samples_given, tokens_given
 from mindformers_megatron.sampling.plan import SamplePlan
 
@@ -19,7 +20,6 @@ _LEAST_STRETCH = 200
 # Which tokens count is computed sample by sample; of longer runs, evenly spaced stretches are looked at.
 _MOST_COUNTED = 1 << 20
 _BLOCKS = 64
-_MAX_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,15 +145,8 @@ def read_records(path: Path) -> list[dict[str, Any]]:
     Raises:
         DataError: One line, for a file that cannot be read or is none of these.
     """
-    try:
-        with path.open("rb") as file:
-            text = file.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-    if len(text) > _MAX_BYTES:
-        raise DataError(f"{path}: larger than {_MAX_BYTES >> 20} MB; this is no log of a mix")
     records = []
-    for number, line in enumerate(text.split(b"\n")[:-1], 1):
+    for number, line in enumerate(read_left_file(path, "log of a mix").split(b"\n")[:-1], 1):
         try:
             record = json.loads(line)
             begin, end = record["samples"]

@@ -1,4 +1,8 @@
-"""Writing a pair as MindRecord, for programs that read nothing else."""
+"""Writing a pair as MindRecord, for programs that read nothing else.
+
+It needs MindSpore, as the loader does, but nothing of MindFormers, whose import takes seconds and leaves folders
+behind; hence it stands beside the loader.
+"""
 
 import os
 from collections.abc import Callable, Iterator
