@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from mindformers_megatron.corpus.documents import Document, Origin, meta_from_json, meta_to_json, utf8_bytes
 from mindformers_megatron.errors import DataError
-from mindformers_megatron.format.atomic import StagedFile
 from mindformers_megatron.format.provenance import docs_schema
+from mindformers_megatron.format.staged_parquet import StagedParquet
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,19 +43,8 @@ class ShardWriter:
     """
 
     def __init__(self, path: Path) -> None:
-        import pyarrow.parquet as pq
-
-        self._schema = shard_schema()
-        self._staged = StagedFile(path)
-        self._writer = pq.ParquetWriter(
-            self._staged.file,
-            self._schema,
-            compression="zstd",
-            compression_level=_LEVEL,
-            use_dictionary=["source", "file"],
-            write_statistics=False,
-            write_page_checksum=True,
-            column_encoding={"line": "DELTA_BINARY_PACKED", "byte_offset": "DELTA_BINARY_PACKED"},
+        self._file = StagedParquet(
+            path, shard_schema(), compression_level=_LEVEL, write_statistics=False, write_page_checksum=True
         )
         self._waiting: list[Document] = []
         self._waiting_bytes = 0
@@ -72,8 +61,7 @@ class ShardWriter:
     def close(self) -> None:
         """Completes the file and gives it its name."""
         self._flush()
-        self._writer.close()
-        self._staged.commit()
+        self._file.close()
 
     def __enter__(self) -> "ShardWriter":
         return self
@@ -85,22 +73,13 @@ class ShardWriter:
             if kind is None:
                 self.close()
         finally:
-            self._abort()
+            self._file.abort()
 
     def _flush(self) -> None:
         if self._waiting:
-            self._writer.write_batch(_to_arrow(self._waiting, self._schema), row_group_size=len(self._waiting))
+            self._file.write(_to_arrow(self._waiting, self._file.schema))
             self.documents += len(self._waiting)
             self._waiting, self._waiting_bytes = [], 0
-
-    def _abort(self) -> None:
-        # Left open, the writer would write its footer when it is collected, into a file that is closed by then.
-        try:
-            if self._writer.is_open:
-                self._writer.close()
-        except (OSError, ValueError):
-            pass
-        self._staged.discard()
 
 
 def write_shard(path: Path, documents: Iterable[Document]) -> int:

@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import Any
 
 from mindformers_megatron.errors import DataError
-from mindformers_megatron.format.atomic import StagedFile
 from mindformers_megatron.format.paths import docs_path, prefix_of
+from mindformers_megatron.format.staged_parquet import StagedParquet
 
 _ROWS_PER_GROUP = 1 << 17
 _BYTES_PER_GROUP = 32 << 20
@@ -108,22 +108,13 @@ class DocsWriter:
 
     def __init__(self, prefix: str | os.PathLike[str]) -> None:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         self._arrow: Any = pa
         self._schema = docs_schema()
         self._path = docs_path(prefix_of(prefix))
         self._waiting: list[Any] = []
         self._waiting_rows = self._waiting_bytes = self._rows = 0
-        self._staged = StagedFile(self._path, exclusive=True)
-        self._writer = pq.ParquetWriter(
-            self._staged.file,
-            self._schema,
-            compression="zstd",
-            # Lines and offsets grow steadily: their differences pack to a few bits, a dictionary of them is useless.
-            use_dictionary=["source", "file"],
-            column_encoding={"line": "DELTA_BINARY_PACKED", "byte_offset": "DELTA_BINARY_PACKED"},
-        )
+        self._file = StagedParquet(self._path, self._schema, exclusive=True)
 
     def add(
         self,
@@ -205,16 +196,12 @@ class DocsWriter:
     def close(self) -> None:
         """Completes the file and gives it its name."""
         self._flush()
-        self._writer.close()
-        self._staged.commit()
+        self._file.close()
 
     def abort(self) -> None:
         """Removes what was written."""
         self._waiting.clear()
-        # Left open, it would write its footer when it is collected, into a file that is closed by then.
-        with contextlib.suppress(OSError, ValueError):
-            self._writer.close()
-        self._staged.discard()
+        self._file.abort()
 
     def __enter__(self) -> "DocsWriter":
         return self
@@ -238,7 +225,6 @@ class DocsWriter:
 
     def _flush(self) -> None:
         if self._waiting_rows:
-            table = self._arrow.Table.from_batches(self._waiting, self._schema)
-            self._writer.write_table(table, row_group_size=table.num_rows)
+            self._file.write(self._arrow.Table.from_batches(self._waiting, self._schema))
         self._waiting.clear()
         self._waiting_rows = self._waiting_bytes = 0
