@@ -51,9 +51,21 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
 def run(argv: Sequence[str]) -> int:
     """Parses and runs one command; returns its exit code (0 done, 1 failed work, 2 usage)."""
     command = next((word for word in argv if not word.startswith("-")), None)
-    args = build_parser(command).parse_args(argv)
+    args = parse(build_parser(command), argv)
     module = import_module(f"mindformers_megatron.cli.{args.command.replace('-', '_')}")
     return exit_code(f"mfm {args.command}", lambda: int(module.run(args)))
+
+
+def parse(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
+    """Parses arguments; settings (``key=value``) may stand before, between and behind the options."""
+    args, left = parser.parse_known_args(argv)
+    if hasattr(args, "overrides"):
+        # argparse takes a list of arguments only where all of it stands together.
+        args.overrides += [word for word in left if "=" in word and not word.startswith("-")]
+        left = [word for word in left if "=" not in word or word.startswith("-")]
+    if left:
+        parser.error(f"unrecognized arguments: {' '.join(left)}")
+    return args
 
 
 def main() -> None:

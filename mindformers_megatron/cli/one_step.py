@@ -23,7 +23,11 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--on-error", default="fail", metavar="fail|skip|N", help="at a record that cannot be read (fail)"
     )
-    add_engine_arguments(parser.add_argument_group("where"))
+    where = parser.add_argument_group("where")
+    add_engine_arguments(where)
+    where.add_argument(
+        "--memory-gb", type=float, default=1.0, metavar="GB", help="for what looks at all documents together (1)"
+    )
     parser.add_argument("--json", action="store_true", help="print the statistics as JSON")
 
 
@@ -56,6 +60,7 @@ def run_steps(args: argparse.Namespace, steps: Sequence[Any], evaluation: Mappin
             "evaluation": evaluation,
             "on_error": int(args.on_error) if args.on_error.isdecimal() else args.on_error,
             "report": {"languages": False},
+            "memory_gb": args.memory_gb,
         },
         "the options",
     )

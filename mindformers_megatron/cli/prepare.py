@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``mfm prepare``."""
     parser.add_argument("recipe", type=Path, help="the recipe, a YAML file")
     parser.add_argument(
-        "overrides", nargs="*", metavar="KEY=VALUE", help="behind the recipe: says otherwise, as splits.test=100"
+        "overrides", nargs="*", metavar="KEY=VALUE", help="says otherwise than the recipe, as splits.test=100"
     )
     group = parser.add_argument_group("what is done")
     group.add_argument("--dry-run", action="store_true", help="show the plan, and what steps make of some documents")

@@ -41,6 +41,14 @@ def test_a_recipe_is_carried_out_and_told_in_short(place: Path) -> None:
     assert (place / "out" / "train.yaml").is_file()
 
 
+def test_settings_may_stand_before_between_and_behind_options(place: Path) -> None:
+    several = ("output=here", "--workers", "1", "splits={}", "--dry-run", "seed=3")
+    plan = mfm(place, "prepare", "recipe.yaml", *several).stdout
+    assert plan == mfm(place, "prepare", "--dry-run", "recipe.yaml", "splits={}", "seed=3", "output=here").stdout
+    refused = mfm(place, "prepare", "recipe.yaml", "--dry-run", "seed=3", "--sed=4", code=2).stderr
+    assert "unrecognized arguments: --sed=4" in refused
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
