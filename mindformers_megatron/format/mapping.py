@@ -40,6 +40,24 @@ def map_file(path: Path) -> NDArray[np.uint8]:
         os.close(descriptor)
 
 
+def announce(data: NDArray[Any], begin: NDArray[np.int64], size: NDArray[np.int64]) -> None:
+    """Tells the system which stretches of a mapped file will be read soon, so that it fetches them together and ahead.
+
+    Args:
+        data: What ``map_file`` gave, or a view of all of it.
+        begin: int64[K], the first byte of each stretch.
+        size: int64[K], its bytes, at least 1.
+    """
+    base: object = data.base
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, memoryview) and isinstance(base.obj, mmap.mmap):
+        advise = base.obj.madvise
+        page = begin // mmap.PAGESIZE * mmap.PAGESIZE
+        for first, length in zip(page.tolist(), (begin + size - page).tolist(), strict=True):
+            advise(mmap.MADV_WILLNEED, first, length)
+
+
 def view(data: NDArray[np.uint8], dtype: np.dtype[Any], count: int, offset: int) -> NDArray[Any]:
     """``count`` values of ``dtype`` from byte ``offset`` on, without a copy and without regard to alignment."""
     return data[offset : offset + count * dtype.itemsize].view(dtype)

@@ -47,6 +47,11 @@ class PositionedFile:
         data.flags.writeable = False
         return data
 
+    def announce(self, begin: NDArray[np.int64], size: NDArray[np.int64]) -> None:
+        """Tells the system which stretches will be read soon: int64[K] first bytes, int64[K] sizes."""
+        for first, length in zip(begin.tolist(), size.tolist(), strict=True):
+            os.posix_fadvise(self._descriptor, first, length, os.POSIX_FADV_WILLNEED)
+
     def __del__(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)

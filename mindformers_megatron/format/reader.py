@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mindformers_megatron.errors import DataError
 from mindformers_megatron.format.index import Index, read_index
-from mindformers_megatron.format.mapping import map_file
+from mindformers_megatron.format.mapping import announce, map_file
 from mindformers_megatron.format.paths import bin_path
 from mindformers_megatron.format.positioned import PositionedFile
 
@@ -145,6 +145,22 @@ class IndexedDataset:
             return source[start:stop]
         data = source.read(int(start) * self._itemsize, int(count) * self._itemsize)
         return data.view(self._index.dtype)
+
+    def announce(self, start: NDArray[np.int64], count: NDArray[np.int64]) -> None:
+        """Tells the system which tokens will be read soon.
+
+        Announcing many reads before the first one lets slow storage answer them together: a dozen times as fast as one
+        after the other. Costs about a microsecond for each that is in memory already.
+
+        Args:
+            start: int64[K], the first token of each stretch.
+            count: int64[K], its tokens, at least 1.
+        """
+        begin, size = start * self._itemsize, count * self._itemsize
+        if isinstance(self._source, np.ndarray):
+            announce(self._source, begin, size)
+        else:
+            self._source.announce(begin, size)
 
     def _extent(self, sequence: int) -> tuple[int, int]:
         """First token and length of a sequence, checked: opening saw only the first and the last one."""

@@ -72,7 +72,7 @@ class BlendedMegatronDataLoader(GeneratorDataset):  # type: ignore[misc]
         if self.options.repeat_epochs:
             plan = plan.repeated_after(self.steps_per_epoch * self.global_batch_size)
         processes = workers if self.options.python_multiprocessing else 1
-        source = SampleSource(plan, stride=self.shard.ranks * processes, readers=workers)
+        source = SampleSource(plan, stride=self.shard.ranks * processes)
         if needs_no_data():
             logger.info("nothing reads the data of this rank: it delivers stand-ins of their shape")
             source = StandInSource(plan)
@@ -80,7 +80,7 @@ class BlendedMegatronDataLoader(GeneratorDataset):  # type: ignore[misc]
             source,
             column_names=list(plan.spec.columns),
             sampler=StreamSampler(self.shard, self.steps_per_epoch * self.options.rows_per_step),
-            num_parallel_workers=workers,
+            num_parallel_workers=processes,
             python_multiprocessing=self.options.python_multiprocessing,
         )
         if self.shard.rank == 0:

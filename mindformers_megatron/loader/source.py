@@ -1,26 +1,28 @@
 """The random-access source behind MindSpore's pipeline: sample number in, one row out.
 
-MindSpore asks for single rows, but a row alone costs many times what it costs among others: a block of rows is computed
-at once and handed out as views. While one block is handed out in order, a thread computes the next: NumPy and MindSpore
-both spend most of their time outside the interpreter's lock. The blocks are a memo and nothing else: what is returned
-depends on the number only.
+MindSpore asks for single rows, but a row alone costs many times what it costs among others: hundreds of rows are laid
+out at once, and then read a few at a time. All in the thread that asks: a second one would only take turns with
+MindSpore's own for the interpreter's lock, which costs more than reading. What is kept is a memo and nothing else: what
+is returned depends on the number only.
 """
 
 import os
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from mindformers_megatron.sampling.layout import Layout, Row
 from mindformers_megatron.sampling.plan import SamplePlan
+from mindformers_megatron.sampling.rows import rows_at_once
 
-Row = tuple[npt.NDArray[np.int32], ...]
-Block = tuple[int, int]
+T = TypeVar("T")
+# A group or a block of rows, and which of the ``stride`` readers asks.
+Place = tuple[int, int]
 
-BLOCK_ROWS = 256
+# Rows that are laid out at once, and, where the plan has to read tokens for that, their bytes.
+BLOCK_ROWS = 512
 BLOCK_BYTES = 16 * 2**20
 
 
@@ -33,18 +35,13 @@ class SampleSource(Sequence[Row]):
             worker processes where there are any. Blocks hold samples at this distance.
     """
 
-    def __init__(self, plan: SamplePlan, stride: int = 1, readers: int = 1) -> None:
-        """Sets up an empty memo.
-
-        Args:
-            plan: Where the samples come from.
-            stride: See above.
-            readers: Threads that read at the same time; each may be in a block of its own.
-        """
+    def __init__(self, plan: SamplePlan, stride: int = 1) -> None:
+        """Sets up an empty memo."""
         self.plan = plan
         self.stride = stride
-        self._readers = readers
-        self._rows_per_block = rows_per_block(plan)
+        length = 4 * plan.seq_length
+        self._at_once = rows_at_once(length * length if "attention_mask" in plan.spec.columns else length)
+        self._groups_per_block = max(1, min(BLOCK_ROWS, BLOCK_BYTES // length) // self._at_once)
         self._forget()
 
     def follow(self, plan: SamplePlan) -> None:
@@ -58,59 +55,54 @@ class SampleSource(Sequence[Row]):
     def __getitem__(self, sample: Any) -> Any:
         """The row of one sample, any number ≥ 0: a tuple of int32 arrays in the order of the plan's columns."""
         number, lane = divmod(int(sample), self.stride)
-        block, row = divmod(number, self._rows_per_block)
-        rows = self._blocks.get((block, lane))
+        group, row = divmod(number, self._at_once)
+        rows = self._rows.get((group, lane))
         if rows is None:
-            rows = self._fetch(block, lane)
+            rows = self._read(group, lane)
         if row >= len(rows):
             # Megatron's order ends; the plan says where.
             self.plan.read(np.array([sample], dtype=np.int64))
         return rows[row]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("plan", "stride", "_readers", "_rows_per_block")}
+        return {name: getattr(self, name) for name in ("plan", "stride", "_at_once", "_groups_per_block")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._forget()
 
     def _forget(self) -> None:
-        self._blocks: dict[Block, list[Row]] = {}
-        self._next: dict[Block, Future[list[Row]]] = {}
-        self._pool: ThreadPoolExecutor | None = None
+        self._layouts: dict[Place, Layout] = {}
+        self._rows: dict[Place, list[Row]] = {}
         self._lock = threading.Lock()
         self._process = os.getpid()
 
-    def _fetch(self, block: int, lane: int) -> list[Row]:
+    def _read(self, group: int, lane: int) -> list[Row]:
         if self._process != os.getpid():
-            # A forked process has no threads, and may have got the lock closed.
+            # A forked process may have got the lock closed.
             self._forget()
-        # Under a lock, because a second thread would only compute the same block again.
+        # Under a lock, because a second thread would only read the same rows again.
         with self._lock:
-            rows = self._blocks.get((block, lane))
+            rows = self._rows.get((group, lane))
             if rows is None:
-                begun = self._next.pop((block, lane), None)
-                rows = begun.result() if begun else self._compute(block, lane)
-                if (block - 1, lane) in self._blocks:
-                    self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="mindformers_megatron")
-                    self._next = {(block + 1, lane): self._pool.submit(self._compute, block + 1, lane)}
-                kept = list(self._blocks.items())[-self._readers :]
-                self._blocks = dict([*kept, ((block, lane), rows)])
+                block, place = divmod(group, self._groups_per_block)
+                layout = self._layouts.get((block, lane))
+                if layout is None:
+                    layout = self._lay_out(block, lane)
+                    self._layouts = _with(self._layouts, (block, lane), layout)
+                first = min(place * self._at_once, len(layout))
+                rows = layout.rows(first, min(first + self._at_once, len(layout)))
+                self._rows = _with(self._rows, (group, lane), rows)
             return rows
 
-    def _compute(self, block: int, lane: int) -> list[Row]:
-        numbers = np.arange(block * self._rows_per_block, (block + 1) * self._rows_per_block, dtype=np.int64)
-        samples = numbers * self.stride + lane
+    def _lay_out(self, block: int, lane: int) -> Layout:
+        size = self._groups_per_block * self._at_once
+        samples = np.arange(block * size, (block + 1) * size, dtype=np.int64) * self.stride + lane
         if self.plan.end is not None:
             samples = samples[samples < self.plan.end]
-        columns = self.plan.read(samples)
-        return list(zip(*(columns[name] for name in self.plan.spec.columns), strict=True))
+        return self.plan.lay_out(samples)
 
 
-def rows_per_block(plan: SamplePlan) -> int:
-    """Rows to compute at once: many enough to be quick, few enough for their columns to stay in memory."""
-    length = plan.seq_length
-    row = 4 * length * len(plan.spec.columns)
-    if "attention_mask" in plan.spec.columns:
-        row += 4 * length * length
-    return max(1, min(BLOCK_ROWS, BLOCK_BYTES // row))
+def _with(memo: dict[Place, T], place: Place, value: T) -> dict[Place, T]:
+    """A memo with one more entry; two are kept, because threads do not pass from one to the next at the same time."""
+    return dict([*list(memo.items())[-1:], (place, value)])

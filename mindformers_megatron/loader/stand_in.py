@@ -13,7 +13,8 @@ from mindformers.core.context.build_context import Context, get_context
 from mindformers.dataset.dataloader.blended_megatron_dataloader import is_dataset_built_on_rank
 from mindformers.tools.utils import get_real_group_size
 
-from mindformers_megatron.loader.source import Row, SampleSource
+from mindformers_megatron.loader.source import SampleSource
+from mindformers_megatron.sampling.layout import Row
 from mindformers_megatron.sampling.plan import SamplePlan
 from mindformers_megatron.sampling.spec import PlanSpec
 

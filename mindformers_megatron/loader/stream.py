@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from mindformers_megatron.loader.source import rows_per_block
 from mindformers_megatron.sampling.plan import SamplePlan
 from mindformers_megatron.sampling.shards import Shard
 from mindformers_megatron.settings.history import Stretch
 
 Batch = dict[str, npt.NDArray[np.int32]]
+
+BLOCK_ROWS = 256
+BLOCK_BYTES = 16 * 2**20
 
 
 @dataclass(slots=True)
@@ -80,3 +82,12 @@ def batches(
         for first in range(0, rows, batch_size):
             cursor.consumed_samples += batch_size * shard.ranks
             yield {name: column[first : first + batch_size] for name, column in block.items()}
+
+
+def rows_per_block(plan: SamplePlan) -> int:
+    """Rows to read at once: many enough to be quick, few enough for their columns to stay small."""
+    length = plan.seq_length
+    row = 4 * length * len(plan.spec.columns)
+    if "attention_mask" in plan.spec.columns:
+        row += 4 * length * length
+    return max(1, min(BLOCK_ROWS, BLOCK_BYTES // row))

@@ -65,10 +65,20 @@ def boundary_marks(index: Index, pieces: Pieces, rows: I64, width: int) -> I64:
     return np.concatenate((first[piece] + offset, first[jumps], first[last] + pieces.length[last]))
 
 
-def eod_marks(tokens: npt.NDArray[np.int32], eod_id: int) -> I64:
-    """Boundaries as Megatron sees them, behind every EOD token of int32[B, width] rows: int64[K], ascending."""
+def eod_marks(tokens: npt.NDArray[np.int32], eod_id: int, filled: I64) -> I64:
+    """Boundaries as Megatron sees them, behind every EOD token.
+
+    Args:
+        tokens: int32[B, width].
+        eod_id: The EOD token.
+        filled: int64[B], the tokens of each row; behind them stands padding, in which nothing ends, whatever its id.
+
+    Returns:
+        int64[K], marks, ascending.
+    """
     row, column = np.nonzero(tokens[:, :-1] == eod_id)
-    return row * tokens.shape[1] + column + 1
+    there = column < filled[row]
+    return (row * tokens.shape[1] + column + 1)[there]
 
 
 def segments_of(marks: I64, rows: int, seq_length: int) -> I64:

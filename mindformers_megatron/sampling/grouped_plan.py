@@ -1,6 +1,6 @@
 """The plan of a run whose files are divided among groups of ranks: ``shard_files``."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -16,7 +16,9 @@ from mindformers_megatron.format.paths import bin_path, idx_path, prefix_of
 from mindformers_megatron.sampling.blend import Blend
 from mindformers_megatron.sampling.corpora import Corpus, corpus_names
 from mindformers_megatron.sampling.file_groups import share_files
-from mindformers_megatron.sampling.plan import Columns, SamplePlan
+from mindformers_megatron.sampling.layout import Layout
+from mindformers_megatron.sampling.pieces import Part
+from mindformers_megatron.sampling.plan import SamplePlan
 from mindformers_megatron.sampling.resume import OnChange, check_unchanged
 from mindformers_megatron.sampling.shards import Shard
 from mindformers_megatron.sampling.shares import integer_parts, sample_weights
@@ -100,6 +102,7 @@ class GroupedPlan(SamplePlan):
         for group in groups:
             if group not in self._open:
                 self._open[group] = SamplePlan(self._specs[group])
+        self._columns = self.spec.column_options(self._eod_id())
 
     def group_of(self, sample: int) -> SamplePlan:
         """The plan of the group that a sample comes from, opened; it is sample i div G there."""
@@ -159,29 +162,16 @@ class GroupedPlan(SamplePlan):
             corpus[rows] = self._members[group][member]
         return corpus, cursor
 
-    def read(self, samples: I64) -> Columns:
-        """Reads samples, as ``SamplePlan.read`` does; opens their groups if they are not open."""
-        samples = np.asarray(samples, dtype=np.int64)
-        if samples.size and samples.min() < 0:
-            raise IndexError(f"sample {samples.min()}: numbers of samples start at 0")
-        groups = np.unique(samples % self.groups).tolist() or [0]
-        self.open(groups)
-        if len(groups) == 1:
-            return self._counted(self._open[groups[0]], samples // self.groups)
-        columns: Columns = {}
-        for group in groups:
-            rows = samples % self.groups == group
-            for name, part in self._counted(self._open[group], samples[rows] // self.groups).items():
-                if name not in columns:
-                    columns[name] = np.empty((samples.size, *part.shape[1:]), dtype=part.dtype)
-                columns[name][rows] = part
-        return columns
+    def lay_out(self, samples: I64) -> Layout:
+        """Prepares the reading of samples, as ``SamplePlan.lay_out`` does; opens their groups if they are not open."""
+        self.open(np.unique(np.asarray(samples, dtype=np.int64) % self.groups).tolist() or [0])
+        return super().lay_out(samples)
 
-    def _counted(self, plan: SamplePlan, samples: I64) -> Columns:
-        before = plan.joined_boundaries
-        columns = plan.read(samples)
-        self.joined_boundaries += plan.joined_boundaries - before
-        return columns
+    def _parts(self, samples: I64) -> Iterator[Part]:
+        for group in np.unique(samples % self.groups).tolist():
+            rows = np.flatnonzero(samples % self.groups == group)
+            for part in self._open[group]._parts(samples[rows] // self.groups):
+                yield replace(part, rows=rows[part.rows])
 
     def table(self, samples: int | None = None) -> list[TableRow]:
         """What is in force in the groups that are open: a row for each of their corpora, shares being those of all."""

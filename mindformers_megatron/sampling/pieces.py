@@ -3,6 +3,8 @@
 Every order of sampling comes down to this one value, so that reading, boundaries and masks exist once.
 """
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy.typing as npt
 
 from mindformers_megatron.format.reader import IndexedDataset
 
+I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
 
@@ -17,8 +20,9 @@ I64 = npt.NDArray[np.int64]
 class Pieces:
     """The pieces of B samples, in row order and, within a row, in column order.
 
-    A piece that does not open its row begins a new document or jumps to another place of the corpus: either way its
-    first token is a boundary. Document starts *inside* a piece are found from the index.
+    The pieces of a row follow each other without a gap; what they do not fill is padding, at its end. A piece that does
+    not open its row begins a new document or jumps to another place of the corpus: either way its first token is a
+    boundary. Document starts *inside* a piece are found from the index.
 
     Attributes:
         row: int64[P], the sample that each piece belongs to, ascending.
@@ -36,6 +40,21 @@ class Pieces:
     counted: I64
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one corpus gives to a batch.
+
+    Attributes:
+        dataset: The corpus.
+        pieces: The pieces of ``len(rows)`` samples.
+        rows: int64[B'], the row of the batch for each sample of ``pieces``.
+    """
+
+    dataset: IndexedDataset
+    pieces: Pieces
+    rows: I64
+
+
 def ranges(starts: I64, lengths: I64) -> I64:
     """Concatenates ``arange(start, start + length)`` for each pair, without a loop."""
     total = int(lengths.sum())
@@ -45,17 +64,52 @@ def ranges(starts: I64, lengths: I64) -> I64:
     return np.arange(total, dtype=np.int64) + np.repeat(shift, lengths)
 
 
-def read_pieces(dataset: IndexedDataset, pieces: Pieces, rows: I64, out: npt.NDArray[np.int32]) -> None:
-    """Copies the pieces' tokens into ``out``.
+class RowTokens:
+    """The tokens of B rows, read when they are asked for.
 
-    Args:
-        dataset: The corpus.
-        pieces: The pieces of ``len(rows)`` samples.
-        rows: int64[B], the row of ``out`` for each sample of ``pieces``.
-        out: int32[*, seq_length + 1]; columns that no piece covers are left as they are.
+    A batch is laid out once, for hundreds of rows; its tokens are read a few rows at a time, so that they are still in
+    the processor's cache when a framework copies them.
+
+    Attributes:
+        filled: int64[B], tokens of each row; padding follows.
     """
-    tokens = dataset.tokens
-    for row, column, start, length in zip(
-        rows[pieces.row].tolist(), pieces.column.tolist(), pieces.start.tolist(), pieces.length.tolist(), strict=True
-    ):
-        out[row, column : column + length] = tokens(start, length)
+
+    def __init__(self, parts: Sequence[Part], rows: int, width: int, pad_id: int) -> None:
+        """Sorts the pieces by row.
+
+        Args:
+            parts: What the rows are made from.
+            rows: B.
+            width: Tokens of a row.
+            pad_id: What stands behind the pieces of a row that they do not fill.
+        """
+        row = _joined([part.rows[part.pieces.row] for part in parts])
+        order = np.argsort(row, kind="stable")
+        length = _joined([part.pieces.length for part in parts])[order]
+        self.filled: I64 = np.bincount(row[order], weights=length, minlength=rows).astype(np.int64)
+        self._width = width
+        self._pad_id = pad_id
+        self._datasets = [part.dataset for part in parts]
+        # Plain integers: each is used once, and NumPy's own are slow one by one.
+        self._row = row[order].tolist()
+        self._source = np.repeat(np.arange(len(parts)), [part.pieces.row.size for part in parts])[order].tolist()
+        self._column = _joined([part.pieces.column for part in parts])[order].tolist()
+        self._start = _joined([part.pieces.start for part in parts])[order].tolist()
+        self._length = length.tolist()
+        self._bounds = np.searchsorted(row[order], np.arange(rows + 1)).tolist()
+        self._partial = np.flatnonzero(self.filled < width).tolist()
+
+    def read(self, first: int, behind: int) -> I32:
+        """Reads the rows ``first`` to ``behind``: int32[behind - first, width]."""
+        tokens = np.empty((behind - first, self._width), dtype=np.int32)
+        for piece in range(self._bounds[first], self._bounds[behind]):
+            column, length = self._column[piece], self._length[piece]
+            read = self._datasets[self._source[piece]].tokens(self._start[piece], length)
+            tokens[self._row[piece] - first, column : column + length] = read
+        for row in self._partial[bisect_left(self._partial, first) : bisect_left(self._partial, behind)]:
+            tokens[row - first, self.filled[row] :] = self._pad_id
+        return tokens
+
+
+def _joined(arrays: list[I64]) -> I64:
+    return np.concatenate(arrays) if arrays else np.empty(0, dtype=np.int64)

@@ -1,6 +1,6 @@
 """The plan: sample i of a run as a pure function of i. Everything else in the training half only reads it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from mindformers_megatron.errors import ConfigError, DataError
 from mindformers_megatron.sampling.boundaries import boundary_marks, eod_marks
-from mindformers_megatron.sampling.columns import build_columns
 from mindformers_megatron.sampling.corpora import Corpus, open_corpora
+from mindformers_megatron.sampling.layout import Layout, ReadTokens, Tokens
 from mindformers_megatron.sampling.megatron_course import MegatronCourse, megatron_course
 from mindformers_megatron.sampling.mix import Mix
 from mindformers_megatron.sampling.orders import Order, order_of
-from mindformers_megatron.sampling.pieces import Pieces, read_pieces
+from mindformers_megatron.sampling.pieces import Part, Pieces, RowTokens
 from mindformers_megatron.sampling.resume import Change, OnChange, check_unchanged, phase_states, resume
 from mindformers_megatron.sampling.schedule import Schedule
 from mindformers_megatron.sampling.spec import PlanSpec
@@ -25,9 +25,6 @@ from mindformers_megatron.sampling.table import TableRow, check_epochs
 
 I64 = npt.NDArray[np.int64]
 Columns = dict[str, npt.NDArray[np.int32]]
-
-# Stands where no token is until the boundaries are known; no token has it.
-_PADDING = -1
 
 
 class SamplePlan(Sequence[Columns]):
@@ -193,18 +190,40 @@ class SamplePlan(Sequence[Columns]):
 
         Returns:
             The columns of the spec by name: int32[B, L], but ``attention_mask`` int32[B, 1, L, L] and
-            ``actual_seq_len`` int32[B, eod_pad_length].
+            ``actual_seq_len`` int32[B, eod_pad_length]. Some are read-only.
         """
+        return self.lay_out(samples).columns()
+
+    def lay_out(self, samples: I64) -> Layout:
+        """Prepares the reading of samples row by row, in any order; takes the same samples as ``read``."""
         samples = np.asarray(samples, dtype=np.int64)
         if samples.size and samples.min() < 0:
             raise IndexError(f"sample {samples.min()}: numbers of samples start at 0")
-        width = self.seq_length + 1
-        # Only a stream fills every row.
-        tokens = np.empty((samples.size, width), dtype=np.int32)
-        if self.spec.order != "stream":
-            tokens.fill(_PADDING)
-        found: list[I64] = []
+        parts = list(self._parts(samples))
+        width, options = self.seq_length + 1, self._columns
+        tokens: Tokens
+        tokens = pieces = RowTokens(parts, samples.size, width, self.spec.pad_id)
         counted = np.empty(samples.size, dtype=np.int64)
+        for part in parts:
+            counted[part.rows] = part.pieces.counted
+            part.dataset.announce(part.pieces.start, part.pieces.length)
+        marks = eods = np.empty(0, dtype=np.int64)
+        if options.needs_eod or (options.show_boundaries and self.spec.boundaries == "eod"):
+            # What the tokens themselves tell takes reading them before.
+            assert options.eod_id is not None
+            read = pieces.read(0, samples.size)
+            tokens, eods = ReadTokens(read), eod_marks(read, options.eod_id, pieces.filled)
+        if options.show_boundaries and self.spec.boundaries == "eod":
+            marks = eods
+        elif options.show_boundaries and parts:
+            found = [boundary_marks(part.dataset.index, part.pieces, part.rows, width) for part in parts]
+            marks = np.unique(np.concatenate(found))
+        layout = Layout(tokens, marks, eods, counted, options, self.seq_length)
+        self.joined_boundaries += layout.joined
+        return layout
+
+    def _parts(self, samples: I64) -> Iterator[Part]:
+        """What each corpus gives to a batch of samples."""
         numbers, cursors = self.locate(samples)
         for number in np.unique(numbers).tolist():
             name = self.names[number]
@@ -213,22 +232,7 @@ class SamplePlan(Sequence[Columns]):
                     f"sample {samples[numbers == number][0]} came from {name}, which dataset_dir no longer lists"
                 )
             rows = np.flatnonzero(numbers == number)
-            dataset = self.corpora[name].dataset
-            pieces = self._orders[name].pieces(cursors[rows])
-            read_pieces(dataset, pieces, rows, tokens)
-            counted[rows] = pieces.counted
-            if self.spec.boundaries == "index" and self._columns.show_boundaries:
-                found.append(boundary_marks(dataset.index, pieces, rows, width))
-        if self.spec.boundaries == "eod" and self._columns.show_boundaries:
-            assert self._columns.eod_id is not None
-            found.append(eod_marks(tokens, self._columns.eod_id))
-        if self.spec.order != "stream":
-            # Behind the search for EOD tokens, so that a pad id equal to theirs is no boundary.
-            tokens[tokens == _PADDING] = self.spec.pad_id
-        marks = np.unique(np.concatenate(found)) if found else np.empty(0, dtype=np.int64)
-        columns, joined = build_columns(tokens, marks, counted, self._columns)
-        self.joined_boundaries += joined
-        return columns
+            yield Part(self.corpora[name].dataset, self._orders[name].pieces(cursors[rows]), rows)
 
     def table(self, samples: int | None = None) -> list[TableRow]:
         """What is in force: a row for each open corpus, over the first ``samples`` samples (None: ``num_samples``)."""

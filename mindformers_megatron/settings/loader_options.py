@@ -29,7 +29,9 @@ class LoaderOptions:
         plan: Which tokens are sample i.
         micro_batch_size: Rows in a batch of ``create_iterator``.
         batch_size: Rows that a step takes on this rank; MindFormers passes it. None: ``micro_batch_size``.
-        num_parallel_workers: Threads that read ahead (processes, with ``python_multiprocessing``).
+        num_parallel_workers: Threads of ``create_iterator``; processes of MindSpore's pipeline, with
+            ``python_multiprocessing``. Without it the pipeline is read by one thread: several would take turns with it
+            for the interpreter's lock, and give a fifth of the rows.
         prefetch_size: Batches that ``create_iterator`` reads ahead.
         python_multiprocessing: Whether MindSpore reads in processes of its own.
         num_shards: Ranks that share the samples; None: one. MindFormers passes its own over what the YAML says.

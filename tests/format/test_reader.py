@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from mindformers_megatron.errors import DataError
 from mindformers_megatron.format.reader import IndexedDataset
+from mindformers_megatron.format.writer import IndexedDatasetWriter
 
 SEQUENCES = [[5, 6, 7], [1, 2], [], [3], [9, 8, 7, 6], [4]]
 STREAM = [token for sequence in SEQUENCES for token in sequence]
@@ -142,3 +143,14 @@ def test_a_window_is_the_slice_of_the_stream(data: st.DataObject) -> None:
     start = data.draw(st.integers(0, golden.num_tokens))
     count = data.draw(st.integers(0, golden.num_tokens - start))
     np.testing.assert_array_equal(golden.tokens(start, count), np.concatenate(golden[:])[start : start + count])
+
+
+@pytest.mark.parametrize("mmap", [True, False])
+def test_announcing_a_read_changes_nothing(tmp_path: Path, mmap: bool) -> None:
+    with IndexedDatasetWriter(tmp_path / "x", np.uint16) as writer:
+        writer.add_documents(np.arange(10_000), [10_000])
+    dataset = IndexedDataset(tmp_path / "x", mmap=mmap)
+    start, count = np.array([0, 9_999, 4_097]), np.array([10_000, 1, 3_000])
+    dataset.announce(start, count)
+    for begin, size in zip(start, count, strict=True):
+        assert np.array_equal(dataset.tokens(begin, size), np.arange(begin, begin + size))

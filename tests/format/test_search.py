@@ -19,3 +19,11 @@ def test_an_unaligned_array_is_searched_as_numpy_searches(side: str, elements: l
 
 def test_the_shape_of_the_values_is_kept() -> None:
     assert search_sorted(np.arange(5), np.array([[1, 2], [3, 9]])).tolist() == [[1, 2], [3, 5]]
+
+
+@pytest.mark.parametrize("dtype", ["<i4", "<i8", ">i8", "<u2"])
+def test_arrays_of_any_kind_are_searched(dtype: str) -> None:
+    array = np.arange(0, 200, 2, dtype=dtype)
+    for elements in (array, array[::3], array[:0]):
+        wanted = np.array([-1, 0, 7, 8, 500])
+        assert search_sorted(elements, wanted).tolist() == np.searchsorted(elements.astype(np.int64), wanted).tolist()

@@ -114,3 +114,14 @@ def test_one_corpus_is_a_blend_of_one(corpora, blend):
     assert one.plan.fingerprint == same.plan.fingerprint
     with pytest.raises(ConfigError, match="reads one corpus, dataset_dir lists 3"):
         MegatronIndexedDataset(**blend)
+
+
+@pytest.mark.parametrize("seq_length", [16, 1024, 4096])
+@pytest.mark.parametrize("columns", [["input_ids", "labels"], ["input_ids", "labels", "attention_mask"]])
+def test_what_is_computed_at_once_stays_small_however_long_the_rows_are(make_corpus, seq_length, columns):
+    from mindformers_megatron import SamplePlan
+    from mindformers_megatron.loader.stream import BLOCK_BYTES, rows_per_block
+
+    plan = SamplePlan.build(make_corpus("wiki", [100, 100]), seq_length=seq_length, columns=columns)
+    row = sum(column.nbytes for column in plan[0].values())
+    assert rows_per_block(plan) == 1 or rows_per_block(plan) * row <= BLOCK_BYTES

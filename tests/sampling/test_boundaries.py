@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mindformers_megatron.sampling.boundaries import eod_marks, join_segments, segments_of
-from mindformers_megatron.sampling.columns import ColumnOptions, build_columns, loss_masks
+from mindformers_megatron.sampling.columns import COLUMNS, ColumnOptions
+from mindformers_megatron.sampling.layout import Layout, ReadTokens
 
 EOD = 0
 
@@ -47,10 +48,15 @@ def expected_loss(kind: str, tokens: np.ndarray, flags: np.ndarray, counted: int
     return [int(value) for value in (mask if any(mask) else counts)]
 
 
+def lay_out(tokens: np.ndarray, flags: np.ndarray, counted: np.ndarray, options: ColumnOptions) -> Layout:
+    filled = np.full(len(tokens), tokens.shape[1])
+    eods = eod_marks(tokens, EOD, filled)
+    return Layout(ReadTokens(tokens), np.flatnonzero(flags), eods, counted, options, tokens.shape[1] - 1)
+
+
 def masks_of(kind: str, tokens: np.ndarray, flags: np.ndarray, counted: np.ndarray) -> np.ndarray:
-    marks = np.flatnonzero(flags)
-    segments = segments_of(marks, len(tokens), tokens.shape[1] - 1)
-    return loss_masks(kind, tokens[:, :-1], marks, segments, counted, EOD)
+    options = ColumnOptions(names=("loss_mask",), loss_mask=kind)
+    return lay_out(tokens, flags, counted, options).columns()["loss_mask"]
 
 
 @given(batch=batches(), kind=st.sampled_from(["none", "eod", "boundary", "first_document"]))
@@ -79,7 +85,8 @@ def test_positions_segment_ends_and_dense_mask_tell_the_same_story(
         reset_attention_mask=reset,
         eod_pad_length=width,
     )
-    columns, joined = build_columns(tokens, np.flatnonzero(flags), counted, options)
+    layout = lay_out(tokens, flags, counted, options)
+    columns = layout.columns()
     assert columns["actual_seq_len"].shape == (rows, width)
     assert columns["attention_mask"].shape == (rows, 1, length, length)
     assert all(column.dtype == np.int32 for column in columns.values())
@@ -101,7 +108,7 @@ def test_positions_segment_ends_and_dense_mask_tell_the_same_story(
             for key in range(length):
                 seen = key <= query and (not reset or segment[key] == segment[query])
                 assert columns["attention_mask"][row, 0, query, key] == (not seen)
-    assert joined == lost
+    assert layout.joined == lost
 
 
 def test_the_shortest_segments_join_the_one_before_them() -> None:
@@ -123,6 +130,41 @@ def test_no_row_has_more_segments_than_the_table_of_ends_holds(most: int) -> Non
     assert joined == segments.size - kept.size
 
 
+@given(
+    batch=batches(),
+    kind=st.sampled_from(["none", "eod", "boundary", "first_document"]),
+    resets=st.tuples(st.booleans(), st.booleans()),
+    data=st.data(),
+)
+def test_some_rows_are_those_of_the_batch(
+    batch: tuple[np.ndarray, ...], kind: str, resets: tuple[bool, bool], data: st.DataObject
+) -> None:
+    options = ColumnOptions(
+        names=COLUMNS, loss_mask=kind, reset_position_ids=resets[0], reset_attention_mask=resets[1], eod_pad_length=3
+    )
+    layout = lay_out(*batch, options)
+    columns = layout.columns()
+    first = data.draw(st.integers(0, len(layout)))
+    rows = layout.rows(first, data.draw(st.integers(first, len(layout))))
+    for number, row in enumerate(rows, first):
+        for name, column in zip(COLUMNS, row, strict=True):
+            assert column.dtype == columns[name].dtype == np.int32
+            assert np.array_equal(column, columns[name][number])
+
+
+def test_what_rows_share_cannot_be_written_to() -> None:
+    tokens, flags = np.arange(18, dtype=np.int32).reshape(2, 9), np.zeros((2, 9), np.bool_)
+    layout = lay_out(tokens, flags, np.array([8, 8]), ColumnOptions(names=COLUMNS[2:5]))
+    for column in (*layout.rows(0, 1)[0], *layout.columns().values()):
+        with pytest.raises(ValueError, match="read-only"):
+            column[..., 0] = 7
+
+
 def test_eod_tokens_make_boundaries_behind_them() -> None:
     tokens = np.array([[EOD, 5, EOD, EOD, 6, EOD], [1, 2, 3, 4, EOD, 6]], dtype=np.int32)
-    assert eod_marks(tokens, EOD).tolist() == [1, 3, 4, 11]
+    assert eod_marks(tokens, EOD, np.array([6, 6])).tolist() == [1, 3, 4, 11]
+
+
+def test_padding_that_is_the_eod_token_makes_none() -> None:
+    tokens = np.array([[1, EOD, 2, EOD, EOD, EOD], [EOD] * 6], dtype=np.int32)
+    assert eod_marks(tokens, EOD, np.array([4, 1])).tolist() == [2, 4, 7]

@@ -12,10 +12,11 @@ from pairs import GOLDEN
 
 from mindformers_megatron.format.reader import IndexedDataset
 from mindformers_megatron.sampling.boundaries import eod_marks
-from mindformers_megatron.sampling.columns import ColumnOptions, build_columns
+from mindformers_megatron.sampling.columns import ColumnOptions
+from mindformers_megatron.sampling.layout import Layout, ReadTokens
 from mindformers_megatron.sampling.megatron_blend import MegatronBlend, blend_sizes
 from mindformers_megatron.sampling.megatron_order import MegatronOrder
-from mindformers_megatron.sampling.pieces import read_pieces
+from mindformers_megatron.sampling.pieces import Part, RowTokens
 from mindformers_megatron.sampling.splits import parse_split, split_range
 
 FOLDER = GOLDEN / "sampling"
@@ -91,12 +92,11 @@ def read(mine: Ours, picks: np.ndarray, case: dict[str, Any]) -> dict[str, np.nd
     """The samples ``picks``, with the options by which Megatron's reset_* and eod_mask_loss are had."""
     reset = case.get("reset", False)
     corpus, cursor = (np.zeros_like(picks), picks) if mine.blend is None else mine.blend.locate(picks)
-    tokens = np.zeros((picks.size, case["seq"] + 1), dtype=np.int32)
-    counted = np.empty(picks.size, dtype=np.int64)
+    parts, counted = [], np.empty(picks.size, dtype=np.int64)
     for place in np.unique(corpus).tolist():
         rows = np.flatnonzero(corpus == place)
         pieces = mine.orders[place].pieces(cursor[rows])
-        read_pieces(mine.corpora[place], pieces, rows, tokens)
+        parts.append(Part(mine.corpora[place], pieces, rows))
         counted[rows] = pieces.counted
     options = ColumnOptions(
         names=("input_ids", "labels", "loss_mask", "position_ids", "attention_mask"),
@@ -105,7 +105,10 @@ def read(mine: Ours, picks: np.ndarray, case: dict[str, Any]) -> dict[str, np.nd
         reset_attention_mask=reset,
         eod_id=MANIFEST["eod"],
     )
-    columns, _ = build_columns(tokens, eod_marks(tokens, MANIFEST["eod"]), counted, options)
+    pieces = RowTokens(parts, picks.size, case["seq"] + 1, pad_id=0)
+    tokens = pieces.read(0, picks.size)
+    marks = eod_marks(tokens, MANIFEST["eod"], pieces.filled)
+    columns = Layout(ReadTokens(tokens), marks, marks, counted, options, case["seq"]).columns()
     named = {
         "tokens": columns["input_ids"],
         "labels": columns["labels"],

@@ -21,10 +21,11 @@ from pairs import write_corpus
 from mindformers_megatron.errors import ConfigError
 from mindformers_megatron.format.reader import IndexedDataset
 from mindformers_megatron.sampling.boundaries import eod_marks
-from mindformers_megatron.sampling.columns import ColumnOptions, build_columns
+from mindformers_megatron.sampling.columns import ColumnOptions
+from mindformers_megatron.sampling.layout import Layout, ReadTokens
 from mindformers_megatron.sampling.megatron_blend import MegatronBlend
 from mindformers_megatron.sampling.megatron_order import MegatronOrder
-from mindformers_megatron.sampling.pieces import read_pieces
+from mindformers_megatron.sampling.pieces import Part, RowTokens
 from mindformers_megatron.sampling.splits import parse_split, split_range
 
 pytestmark = pytest.mark.train
@@ -87,15 +88,16 @@ def build_ours(dataset: IndexedDataset, which: Any, num_samples: int | None, opt
 
 
 def read_ours(dataset: IndexedDataset, order: MegatronOrder, options: dict) -> dict[str, np.ndarray]:
-    tokens = np.zeros((len(order), options["sequence_length"] + 1), dtype=np.int32)
+    length = options["sequence_length"]
     rows = np.arange(len(order), dtype=np.int64)
     pieces = order.pieces(rows)
-    read_pieces(dataset, pieces, rows, tokens)
     # Behind a padded sample's end stand zeros, as in MindFormers, but they are no EOD.
-    filled = np.arange(tokens.shape[1]) < np.bincount(pieces.row, weights=pieces.length)[:, None]
-    marks = eod_marks(np.where(filled, tokens, -1).astype(np.int32), EOD)
-    columns, _ = build_columns(
-        tokens,
+    tokens = RowTokens([Part(dataset, pieces, rows)], rows.size, length + 1, pad_id=0)
+    read = tokens.read(0, rows.size)
+    marks = eod_marks(read, EOD, tokens.filled)
+    layout = Layout(
+        ReadTokens(read),
+        marks,
         marks,
         pieces.counted,
         ColumnOptions(
@@ -105,8 +107,9 @@ def read_ours(dataset: IndexedDataset, order: MegatronOrder, options: dict) -> d
             reset_attention_mask=options["reset_attention_mask"],
             eod_id=EOD,
         ),
+        length,
     )
-    return columns
+    return layout.columns()
 
 
 def same_arrays(mine: MegatronOrder, theirs: Any) -> None:
