@@ -4,7 +4,7 @@ Rows are sorted by document, so that a shard reads its own from a range of docum
 became of a document without reading the rest.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -109,6 +109,29 @@ def read_duplicates(path: Path, first: int = 0, last: int | None = None) -> Dupl
         table = pq.read_table(path, filters=wanted)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path}: no table of duplicates: {str(error).splitlines()[0]}") from None
+    return _duplicates(path, table)
+
+
+def duplicates_in(path: Path, rows: int) -> Iterator[Duplicates]:
+    """Yields all rows in order, so many at once, after an empty chunk.
+
+    Raises:
+        DataError: the file is missing or is no such table.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            yield _duplicates(path, file.schema_arrow.empty_table())
+            # Without a row group pyarrow fails where there is nothing to read.
+            for batch in file.iter_batches(batch_size=rows) if file.num_row_groups else ():
+                yield _duplicates(path, pa.Table.from_batches([batch]))
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path}: no table of duplicates: {str(error).splitlines()[0]}") from None
+
+
+def _duplicates(path: Path, table: Any) -> Duplicates:
     if not table.schema.equals(_schema()):
         raise DataError(f"{path}: columns {table.schema.names}, expected those of a table of duplicates")
     return Duplicates(

@@ -26,7 +26,7 @@ def write_report(outcome: Outcome) -> Values:
             begin(home, "table")
             is_contamination = isinstance(stage.stage.incoming, Decontaminate)
             write = write_contamination_table if is_contamination else write_duplicate_table
-            write(home, before.shards, path)
+            write(home, before.shards, path, outcome.recipe.memory_bytes)
             mark(home, "table", key, {})
     values = statistics(outcome)
     write_atomically(folder.statistics, orjson.dumps(values, option=orjson.OPT_INDENT_2))

@@ -1,6 +1,8 @@
 """What global steps found, with the documents called by their names: tables for people to look things up in."""
 
-from collections.abc import Sequence
+import contextlib
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mindformers_megatron.corpus.dedup.duplicates import WHOLE, read_duplicates
+from mindformers_megatron.corpus.dedup.duplicates import WHOLE, Duplicates, duplicates_in
 from mindformers_megatron.corpus.prepare.contamination import SPANS
 from mindformers_megatron.corpus.prepare.exact import TABLE
 from mindformers_megatron.corpus.prepare.exchange import Shard
@@ -20,6 +22,9 @@ from mindformers_megatron.format.atomic import open_atomically
 I64 = npt.NDArray[np.int64]
 
 _COLUMNS = ("id", "source", "file", "line")
+# Of a row with two names, while it is put together.
+_BYTES_OF_ROW = 1024
+_FEWEST_ROWS = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,7 @@ def name_documents(shards: Sequence[Shard], numbers: I64) -> Names:
     return Names(wanted, rows)
 
 
-def write_duplicate_table(found: Path, shards: Sequence[Shard], path: Path) -> None:
+def write_duplicate_table(found: Path, shards: Sequence[Shard], path: Path, memory_bytes: int) -> None:
     """Writes what was dropped as a duplicate, and what is kept instead.
 
     Columns: ``id``, ``source``, ``file``, ``line`` of the document, ``part`` (its line or paragraph, from 0; null: the
@@ -75,19 +80,22 @@ def write_duplicate_table(found: Path, shards: Sequence[Shard], path: Path) -> N
         found: what the step has found.
         shards: the documents that it looked at.
         path: of the table.
+        memory_bytes: what rows and names may take; with less, shards are looked into more often.
     """
-    duplicates = read_duplicates(found / TABLE)
-    names = name_documents(shards, np.concatenate((duplicates.documents, duplicates.kept)))
-    columns = {
-        **names.of(duplicates.documents),
-        "part": pa.array(duplicates.parts, mask=duplicates.parts == WHOLE),
-        "similarity": pa.array(duplicates.similarity),
-        **names.of(duplicates.kept, "kept_"),
-    }
-    _write(path, columns)
+
+    def named(duplicates: Duplicates) -> dict[str, Any]:
+        names = name_documents(shards, np.concatenate((duplicates.documents, duplicates.kept)))
+        return {
+            **names.of(duplicates.documents),
+            "part": pa.array(duplicates.parts, mask=duplicates.parts == WHOLE),
+            "similarity": pa.array(duplicates.similarity),
+            **names.of(duplicates.kept, "kept_"),
+        }
+
+    _write(path, map(named, duplicates_in(found / TABLE, _rows_at_once(memory_bytes))))
 
 
-def write_contamination_table(found: Path, shards: Sequence[Shard], path: Path) -> None:
+def write_contamination_table(found: Path, shards: Sequence[Shard], path: Path, memory_bytes: int) -> None:
     """Writes where evaluation items stand in documents.
 
     Columns: ``id``, ``source``, ``file``, ``line`` of the document, ``start`` and ``end`` (characters of its text as it
@@ -97,16 +105,33 @@ def write_contamination_table(found: Path, shards: Sequence[Shard], path: Path) 
         found: what the step has found.
         shards: the documents that it looked at.
         path: of the table.
+        memory_bytes: see ``write_duplicate_table``.
     """
-    spans = pq.read_table(found / SPANS)
-    numbers = spans.column("document").to_numpy()
-    columns = {
-        **name_documents(shards, numbers).of(numbers),
-        **{name: spans.column(name).combine_chunks() for name in ("start", "end", "set", "item")},
-    }
-    _write(path, columns)
+
+    def named(spans: Any) -> dict[str, Any]:
+        numbers = spans.column("document").to_numpy()
+        return {
+            **name_documents(shards, numbers).of(numbers),
+            **{name: spans.column(name) for name in ("start", "end", "set", "item")},
+        }
+
+    with pq.ParquetFile(found / SPANS) as file:
+        empty = pa.RecordBatch.from_pylist([], schema=file.schema_arrow)
+        # Without a row group pyarrow fails where there is nothing to read.
+        batches = file.iter_batches(batch_size=_rows_at_once(memory_bytes)) if file.num_row_groups else ()
+        _write(path, map(named, itertools.chain([empty], batches)))
 
 
-def _write(path: Path, columns: dict[str, Any]) -> None:
-    with open_atomically(path) as file:
-        pq.write_table(pa.table(columns), file, compression="zstd")
+def _rows_at_once(memory_bytes: int) -> int:
+    return max(memory_bytes // _BYTES_OF_ROW, _FEWEST_ROWS)
+
+
+def _write(path: Path, chunks: Iterable[dict[str, Any]]) -> None:
+    """Writes chunks of rows, of which the first may be empty."""
+    with open_atomically(path) as file, contextlib.ExitStack() as stack:
+        writer = None
+        for columns in chunks:
+            table = pa.table(columns)
+            writer = writer or stack.enter_context(pq.ParquetWriter(file, table.schema, compression="zstd"))
+            if table.num_rows:
+                writer.write_table(table)
