@@ -39,13 +39,12 @@ MEGATRON = """
     import torch
     from megatron.core.datasets.gpt_dataset import GPTDataset, GPTDatasetConfig
     from megatron.core.datasets.indexed_dataset import IndexedDataset
-    from megatron.core.datasets.utils import Split, compile_helpers
+    from megatron.core.datasets.utils import Split
     def rss():
         return int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0]) / 1024
     class Tokenizer:
-        eod, pad, unique_identifiers = 0, -1, {"class": "none"}
+        eod, pad, vocab_size, unique_identifiers = 0, -1, 50_000, {"class": "none"}
     (prefix,), epochs = json.loads(sys.argv[1]), int(sys.argv[2])
-    compile_helpers()
     imports, started = rss(), time.perf_counter()
     dataset = IndexedDataset(prefix, mmap=True)
     config = GPTDatasetConfig(random_seed=1234, sequence_length=4096, blend=([prefix], None), split="1,0,0",

@@ -191,7 +191,7 @@ class PlanSpec:
         return cls(**values)
 
     def column_options(self, eod_id: int | None) -> ColumnOptions:
-        """The options of ``columns.build_columns``, with the EOD token found for this plan."""
+        """The options of ``layout.Layout``, with the EOD token found for this plan."""
         return ColumnOptions(
             names=self.columns,
             loss_mask=self.loss_mask,
