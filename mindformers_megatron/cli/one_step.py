@@ -1,6 +1,7 @@
 """Commands that do some steps of a recipe with files, and write what is kept to one file."""
 
 import argparse
+import contextlib
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -71,6 +72,9 @@ def run_steps(args: argparse.Namespace, steps: Sequence[Any], evaluation: Mappin
     finally:
         engine.close()
         progress.close()
+        # It is not, where there is something to go on from.
+        with contextlib.suppress(OSError):
+            place.rmdir()
     assert outcome is not None
     count = export(outcome.divided, args.output)
     statistics = write_report(outcome)

@@ -65,6 +65,7 @@ def test_settings_may_stand_before_between_and_behind_options(place: Path) -> No
 def test_mistakes_are_one_line(place: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
     error = mfm(place, "prepare", *arguments, code=code).stderr
     assert message in error and error.count("\n") == 1
+    assert not (place / "out").exists()
 
 
 def test_one_step_after_the_other_leads_to_the_raw_records(place: Path) -> None:
@@ -87,9 +88,11 @@ def test_one_step_after_the_other_leads_to_the_raw_records(place: Path) -> None:
     assert not [path for path in place.iterdir() if path.name.endswith((".work", ".tmp"))]
 
 
-def test_an_output_without_a_format_is_refused_before_the_work(place: Path) -> None:
+def test_what_cannot_be_read_or_written_is_refused_before_the_work(place: Path) -> None:
     error = mfm(place, "clean", "raw/web.jsonl", "--output", "a.csv", code=2).stderr
     assert "let it end in .jsonl" in error
+    missing = mfm(place, "clean", "no.jsonl", "--output", "a.jsonl", "--step", "html", code=1).stderr
+    assert "no.jsonl: cannot be read" in missing and not list(place.glob("a.jsonl*"))
     assert "there is no folder" in mfm(place, "clean", "raw/web.jsonl", "--output", "no/a.jsonl", code=2).stderr
 
 

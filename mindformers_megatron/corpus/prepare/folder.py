@@ -1,6 +1,7 @@
 """Where things are in the folder that a recipe fills."""
 
 import contextlib
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,9 +87,12 @@ class OutputFolder:
     def claim(self) -> Iterator[None]:
         """Keeps other runs out of the folder, and removes what a killed one was in the midst of writing.
 
+        A run that ends before it has written anything leaves no folder behind that was not there.
+
         Raises:
             ConfigError: another run is at work there, or it cannot be written to.
         """
+        is_new = not self.root.exists()
         self.work.mkdir(parents=True, exist_ok=True)
         claimed = StagedFile(self.work / "running", exclusive=True)
         try:
@@ -103,3 +107,5 @@ class OutputFolder:
             yield
         finally:
             claimed.discard()
+            if is_new and not any(path.is_file() for path in self.root.rglob("*")):
+                shutil.rmtree(self.root, ignore_errors=True)
