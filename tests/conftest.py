@@ -3,11 +3,20 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import hypothesis
 import numpy as np
 import pytest
 from pairs import MakeCorpus, write_corpus
 
 from mindformers_megatron.format.writer import IndexedDatasetWriter
+
+# No test depends on how fast the machine is; fixtures here are folders and files that examples do not change.
+hypothesis.settings.register_profile(
+    "steady",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture],
+)
+hypothesis.settings.load_profile("steady")
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mindformers_megatron.corpus.dedup.clusters import Clusters, find_clusters
@@ -51,7 +51,6 @@ def counted(parts: np.ndarray, options: SplitOptions) -> list[int]:
     return np.bincount(parts, minlength=len(options.parts)).tolist()
 
 
-@settings(deadline=None)
 @given(st.integers(10, 200), st.integers(1, 5), sizes, st.integers(0, 2**70))
 def test_without_duplicates_every_part_gets_what_it_asks_for_of_every_source(documents, kinds, asked, seed) -> None:
     random = np.random.default_rng(documents)
@@ -67,7 +66,6 @@ def test_without_duplicates_every_part_gets_what_it_asks_for_of_every_source(doc
             assert abs(np.count_nonzero((parts == part) & (sources == source)) - share) < 1 + part
 
 
-@settings(deadline=None)
 @given(st.data(), sizes)
 def test_no_cluster_and_no_content_is_in_two_parts(data, asked) -> None:
     documents = data.draw(st.integers(10, 60))
@@ -85,7 +83,6 @@ def test_no_cluster_and_no_content_is_in_two_parts(data, asked) -> None:
     assert all(count <= most for count, most in zip(counted(parts, options)[1:], expected, strict=True))
 
 
-@settings(deadline=None)
 @given(st.randoms(use_true_random=False), sizes)
 def test_the_order_of_documents_changes_nothing(random, asked) -> None:
     documents = 80

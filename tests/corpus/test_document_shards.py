@@ -32,7 +32,7 @@ any_documents = st.builds(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(any_documents, max_size=20))
 def test_documents_come_back_as_they_went_in(
     tmp_path_factory: pytest.TempPathFactory, documents: list[Document]

@@ -94,7 +94,7 @@ def run(entries: list[Any], batches: list[Batch]) -> tuple[list[tuple[str, str]]
     return kept, [tally.to_json() for tally in tallies]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(
         st.sampled_from([PROSE, CHINESE, PROSE * 3, "short", "", "　　汉字　汉字。\r\n" * 30, "<p>a</p><p>b</p>"])

@@ -27,7 +27,7 @@ def contents(prefix: str) -> tuple[bytes, bytes]:
 
 
 @given(st.lists(st.lists(DOCUMENT, max_size=4), min_size=1, max_size=4), st.booleans())
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_the_parts_together_are_the_whole(write: Write, parts: list[list[list[list[int]]]], hashed: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         prefixes = [write(f"{folder}/part{i}", documents) for i, documents in enumerate(parts)]

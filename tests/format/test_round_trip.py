@@ -39,7 +39,7 @@ def assert_holds(prefix: str, dtype: np.dtype, documents: list[list[list[int]]],
 
 
 @given(corpora())
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_documents_of_any_shape_and_dtype_come_back_as_they_were(corpus) -> None:
     dtype, documents = corpus
     with tempfile.TemporaryDirectory() as folder:
@@ -56,7 +56,7 @@ def test_documents_of_any_shape_and_dtype_come_back_as_they_were(corpus) -> None
 
 
 @given(st.lists(st.lists(st.integers(0, 255), max_size=5), max_size=8), st.integers(0, 8))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_one_call_or_many_write_the_same_bytes(documents: list[list[int]], cut: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         with IndexedDatasetWriter(f"{folder}/one", np.uint8) as one:

@@ -59,7 +59,7 @@ def describe(prefix: str, files: list[str]) -> Metadata:
 
 @given(st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=4).map(lambda ids: [ids]), min_size=1, max_size=9),
        st.data())  # fmt: skip
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_joining_the_parts_gives_the_whole(write: Write, documents: list[list[list[int]]], data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
         whole = write(f"{folder}/whole", documents)
@@ -128,7 +128,7 @@ def test_provenance_longer_than_a_group_of_rows_is_cut_where_it_should_be(tmp_pa
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=12), st.integers(1, 9))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_parts_hold_as_many_tokens_as_fit(write: Write, tokens: list[int], per_part: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         index = read_index(write(f"{folder}/whole", [[[1] * count] if count else [] for count in tokens]))
@@ -141,7 +141,7 @@ def test_parts_hold_as_many_tokens_as_fit(write: Write, tokens: list[int], per_p
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=12), st.data())
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_even_parts_differ_by_no_more_than_a_document(write: Write, tokens: list[int], data: st.DataObject) -> None:
     parts = data.draw(st.integers(1, len(tokens)))
     with tempfile.TemporaryDirectory() as folder:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenized import Pair, records
 
@@ -32,7 +32,6 @@ def test_a_tokenized_corpus_in_numbers(original: Pair) -> None:
 
 
 @given(st.lists(st.integers(0, 3_000), min_size=1, max_size=40))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_lengths_are_counted_and_ranked(tmp_path: Path, lengths: list[int]) -> None:
     with IndexedDatasetWriter(tmp_path / "pair", np.uint8) as writer:
         writer.add_documents(np.ones(sum(lengths), np.uint8), lengths)

@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mindformers_megatron.errors import ConfigError, DataError
@@ -58,7 +58,7 @@ def test_batches_are_the_plans_samples_in_order_and_go_on_behind_the_epoch(blend
         np.testing.assert_array_equal(np.concatenate([batch[name] for batch in got]), expected[name])
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20)
 @given(st.integers(0, 60), st.integers(1, 40), st.integers(1, 2), st.integers(1, 20))
 def test_a_state_taken_anywhere_goes_on_with_the_very_next_batch(blend, delivered, batch_size, workers, prefetch):
     blend = {**blend, "num_samples": None}

@@ -34,7 +34,7 @@ def check(source, plan, samples):
             np.testing.assert_array_equal(column, expected[name][0])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(samples=st.lists(st.integers(0, 10_000), min_size=1, max_size=20), stride=st.integers(1, 5))
 def test_any_row_in_any_order_is_the_plans_own(plan, samples, stride):
     check(source_of(plan, stride=stride), plan, samples)

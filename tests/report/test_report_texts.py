@@ -15,7 +15,7 @@ WORDS = st.text(st.sampled_from("ab 日本,.\n"), max_size=60)
 
 
 @given(st.text(max_size=40) | st.text(st.sampled_from("a é日𝔘👩‍👩‍👧 "), max_size=40))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_texts_of_tokens_are_the_text_of_the_sequence(text: str) -> None:
     ids = TOKENIZER.encode(text).ids
     texts = token_texts(DECODE, ids)
@@ -24,13 +24,12 @@ def test_the_texts_of_tokens_are_the_text_of_the_sequence(text: str) -> None:
 
 
 @given(st.lists(st.integers(0, TOKENIZER.get_vocab_size() - 1), max_size=30))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_ids_have_texts(ids: list[int]) -> None:
     assert len(token_texts(DECODE, ids)) == len(ids)
 
 
 @given(WORDS, WORDS)
-@settings(deadline=None)
 def test_runs_are_the_texts_and_what_is_shared_is_equal(left: str, right: str) -> None:
     ours, theirs = differing_runs(left, right)
     assert "".join(text for text, _ in ours) == left

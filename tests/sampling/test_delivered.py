@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mindformers_megatron.format.provenance import DocsWriter
@@ -13,7 +13,7 @@ from mindformers_megatron.sampling.sources import SourceCounter
 SKIPS = st.lists(st.tuples(st.integers(0, 300), st.integers(1, 80)), max_size=3)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 @given(SKIPS, st.integers(0, 400), st.integers(0, 300), st.integers(1, 300))
 def test_counts_are_those_of_locate_through_schedules_and_skips(blend, skips, begin, length, step):
     schedule = [{"from_sample": step, "weights": [0.1, 0.1, 0.8]}]

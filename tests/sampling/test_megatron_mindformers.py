@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from mindformers_helper import compiled_mindformers
 from pairs import write_corpus
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.train
 
 SPLITS = ("train", "valid", "test")
 EOD = 0
-few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(max_examples=40)
 
 
 @pytest.fixture(scope="module")

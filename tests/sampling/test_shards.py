@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mindformers_megatron.errors import ConfigError
 from mindformers_megatron.sampling.shards import Shard, steps_per_epoch
 
 
-@settings(deadline=None)
 @given(st.integers(1, 12), st.integers(1, 6), st.integers(0, 10**12), st.integers(0, 50))
 def test_every_number_of_ranks_sees_the_same_global_batch_and_no_rank_sees_anothers_rows(ranks, rows, start, step):
     taken = [Shard(rank, ranks).samples(start, step * rows, rows) for rank in range(ranks)]

@@ -14,7 +14,7 @@ GOLDEN = Tokenizer.from_file(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     words=st.lists(st.sampled_from(["a", " the", "  ", "\n\n", "x" * 40, "中文", "😀", "<|endoftext|>", "'s", " 12"])),
     window=st.integers(5, 30),

@@ -50,7 +50,7 @@ def test_the_result_does_not_depend_on_the_number_of_threads() -> None:
 
 
 @given(text=st.text())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_every_text_comes_back(trained: TrainedTokenizer, text: str) -> None:
     ids = trained.tokenizer.encode(text, add_special_tokens=False).ids
     assert trained.tokenizer.decode(ids, skip_special_tokens=False) == text

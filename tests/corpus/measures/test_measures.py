@@ -60,7 +60,7 @@ def repeated_share(words: list[str], n: int) -> float:
     return ratio(sum(len(words[place]) for place in covered), sum(map(len, words)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(batches)
 def test_ngrams_that_repeat_are_those_of_a_loop(batch: list[str]) -> None:
     measured = MeasuredTexts(batch)
@@ -74,7 +74,7 @@ def test_ngrams_that_repeat_are_those_of_a_loop(batch: list[str]) -> None:
             assert np.allclose(again[number], [repeated_share(words, n) for n in sizes])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(few_lines | few_words, min_size=1, max_size=6))
 def test_lines_and_paragraphs_are_those_of_a_loop(batch: list[str]) -> None:
     measured = MeasuredTexts(batch)
@@ -93,7 +93,7 @@ def test_lines_and_paragraphs_are_those_of_a_loop(batch: list[str]) -> None:
         assert np.isclose(measured.of(lines.short_shares(4))[number], ratio(short, len(found)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(batches)
 def test_characters_are_counted_as_in_a_loop(batch: list[str]) -> None:
     measured = MeasuredTexts(batch)

@@ -86,7 +86,7 @@ def test_jsonl_in_other_encodings_is_read(tmp_path: Path, encoding: str, suffix:
     assert [document.origin.line for document in documents] == [1, 2, 3]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     lines=st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=30), max_size=30),
     part_bytes=st.integers(1, 200),

@@ -141,7 +141,7 @@ def test_a_list_that_holds_itself_is_refused() -> None:
 
 
 @given(st.binary(max_size=60), st.integers(0, 400), st.integers(0, 5))
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_damaged_pickles_are_refused_or_give_plain_data(inserted: bytes, place: int, protocol: int) -> None:
     data = pickle.dumps(PLAIN, protocol)
     place %= len(data)
