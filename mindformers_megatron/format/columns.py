@@ -30,12 +30,22 @@ def text_column(values: Sequence[str | None]) -> "pa.StringArray":
     lengths = np.zeros(len(values) + 1, np.int64)
     lengths[1:][has_value] = np.fromiter(map(len, encoded), np.int64, len(encoded))
     offsets = np.cumsum(lengths)
-    if offsets[-1] > np.iinfo(np.int32).max:
-        raise DataError(f"provenance with {offsets[-1]:,} bytes at once, expected less than 2 GiB; shorten the records")
     valid = None if has_value.all() else pa.py_buffer(np.packbits(has_value, bitorder="little"))
-    return pa.StringArray.from_buffers(
-        len(values), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(b"".join(encoded)), valid
-    )
+    return pa.StringArray.from_buffers(len(values), _offsets(offsets), pa.py_buffer(b"".join(encoded)), valid)
+
+
+def repeated_text(value: str, count: int) -> "pa.StringArray":
+    """The same text in every row.
+
+    Raises:
+        UnicodeEncodeError: it is not valid Unicode.
+        DataError: all rows together are 2 GiB or longer.
+    """
+    import pyarrow as pa
+
+    encoded = value.encode()
+    offsets = np.arange(count + 1) * len(encoded)
+    return pa.StringArray.from_buffers(count, _offsets(offsets), pa.py_buffer(encoded * count))
 
 
 def integer_column(values: NDArray[np.int64]) -> "pa.Int64Array":
@@ -43,6 +53,14 @@ def integer_column(values: NDArray[np.int64]) -> "pa.Int64Array":
     import pyarrow as pa
 
     return pa.Int64Array.from_buffers(pa.int64(), values.size, [None, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def _offsets(offsets: NDArray[np.int64]) -> "pa.Buffer":
+    import pyarrow as pa
+
+    if offsets[-1] > np.iinfo(np.int32).max:
+        raise DataError(f"provenance with {offsets[-1]:,} bytes at once, expected less than 2 GiB; shorten the records")
+    return pa.py_buffer(offsets.astype(np.int32))
 
 
 def integers_of(column: "pa.ChunkedArray") -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from io import FileIO
 from pathlib import Path
@@ -15,6 +16,9 @@ from mindformers_megatron.format.paths import prefix_of
 from mindformers_megatron.format.staging import StagedPair
 from mindformers_megatron.format.writer import WrittenPair
 from mindformers_megatron.tokenization.pair_sums import PairSums
+
+# Left to itself, the system begins to write late, and all have to wait for it in the end.
+_FLUSHED_BYTES = 1 << 26
 
 
 class GrowingPair:
@@ -46,6 +50,9 @@ class GrowingPair:
             self._pair.discard()
             raise
         self._sums = PairSums(md5=md5)
+        self._flusher = ThreadPoolExecutor(1, "mfm-flush")
+        self._flush: Future[None] | None = None
+        self._unflushed = 0
 
     def append(
         self,
@@ -68,7 +75,9 @@ class GrowingPair:
                 self._file.seek(array.nbytes, os.SEEK_CUR)
             else:
                 self._write(array)
+                self._unflushed += array.nbytes
             self.num_tokens += array.size
+        self._begin_flush()
         self._sums.update(tokens)
         ends = np.cumsum(sequences, dtype=np.int64) + self._num_sequences
         self._index.add_lengths(lengths.astype("<i4").data)
@@ -82,6 +91,8 @@ class GrowingPair:
         # What an earlier run may have written behind the last of its parts.
         self._file.truncate()
         # Before it leaves its place: this takes longest, and a run that is killed meanwhile is to find it again.
+        if self._flush is not None:
+            self._flush.result()
         os.fsync(self._file.fileno())
         sums = self._sums.finish(self._pair.idx.file.fileno())
         self._file.close()
@@ -96,6 +107,7 @@ class GrowingPair:
 
     def close(self) -> None:
         """Removes what has not been published, but for the tokens."""
+        self._flusher.shutdown()
         self._sums.close()
         self._index.close()
         self._pair.discard()
@@ -105,6 +117,15 @@ class GrowingPair:
     @cached_property
     def _file(self) -> FileIO:
         return FileIO(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+")
+
+    def _begin_flush(self) -> None:
+        if self._unflushed < _FLUSHED_BYTES or not (self._flush is None or self._flush.done()):
+            return
+        if self._flush is not None:
+            # The system tells of a failing disk once.
+            self._flush.result()
+        self._flush = self._flusher.submit(os.fdatasync, self._file.fileno())
+        self._unflushed = 0
 
     def _write(self, tokens: NDArray[Any]) -> None:
         data = tokens.data.cast("B")

@@ -13,7 +13,8 @@ from pathlib import Path
 from mindformers_megatron.errors import DataError
 
 STDIN = Path("-")
-_CHUNK_BYTES = 1 << 22
+# Small enough to stay in a core's cache between being read and being hashed.
+_CHUNK_BYTES = 1 << 20
 _AHEAD_BYTES = 1 << 30
 _SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".pq")
 _COMPRESSED = (".gz", ".zst", ".zstd", ".xz", ".bz2")
@@ -69,7 +70,7 @@ def _find(name: str) -> list[InputFile]:
     if name == str(STDIN):
         return [InputFile(STDIN, 0, 0, source or "stdin", source is not None)]
     if Path(name).is_dir():
-        found = _files_below(Path(name))
+        found = files_below(Path(name), _SUFFIXES)
     elif os.path.lexists(name) or not glob.has_magic(name):
         found = [Path(name)]
     else:
@@ -81,21 +82,28 @@ def _find(name: str) -> list[InputFile]:
     return [_input_file(path, source) for path in found]
 
 
-def _files_below(folder: Path) -> list[Path]:
+def files_below(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
+    """Finds the files in a folder, and in those below it, that end in one of some suffixes, compressed or not.
+
+    Raises:
+        DataError: there is none.
+    """
     found = [
         Path(parent, name)
         for parent, _, names in os.walk(folder)
         for name in names
-        if _without_compression(name).endswith(_SUFFIXES)
+        if without_compression(name).endswith(suffixes)
     ]
     if not found:
         raise DataError(
-            f"{folder}: no file in this folder ends in {', '.join(_SUFFIXES)}; give a pattern for other names"
+            f"{folder}: no file in this folder ends in {', '.join(suffixes)}; give a pattern for other names"
         )
     return sorted(found, key=str)
 
 
-def _without_compression(name: str) -> str:
+def without_compression(name: str) -> str:
+    """Returns the name of a file in lower case, without a suffix of compression."""
+    name = name.lower()
     return name.removesuffix(next((suffix for suffix in _COMPRESSED if name.endswith(suffix)), ""))
 
 
@@ -170,14 +178,15 @@ class InputHasher:
 
     def _run(self) -> None:
         try:
+            buffer = memoryview(bytearray(_CHUNK_BYTES))
             for file in list(self._files):
                 hash_ = hashlib.sha256()
                 with file.path.open("rb", buffering=0) as stream:
-                    while data := stream.read(_CHUNK_BYTES):
-                        self._wait_for(len(data))
+                    while count := stream.readinto(buffer):
+                        self._wait_for(count)
                         if not self._files:
                             return
-                        hash_.update(data)
+                        hash_.update(buffer[:count])
                 self._digests[file.path] = hash_.hexdigest()
         except OSError as error:
             self._error = error

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mindformers_megatron.format.columns import integer_column, text_column
+from mindformers_megatron.format.columns import integer_column, repeated_text, text_column
 from mindformers_megatron.format.provenance import docs_schema
 from mindformers_megatron.tokenization.batches import Batch
 from mindformers_megatron.tokenization.parts import Piece
@@ -27,8 +27,8 @@ def docs_of(piece: Piece, batch: Batch, sources: Sequence[str] | None) -> "pa.Re
     nothing = pa.nulls(count, pa.string())
     columns = [
         nothing if batch.ids is None else text_column(batch.ids),
-        text_column([piece.source] * count if sources is None else sources),
-        text_column([str(piece.path)] * count),
+        repeated_text(piece.source, count) if sources is None else text_column(sources),
+        repeated_text(str(piece.path), count),
         integer_column(batch.lines),
         integer_column(batch.byte_offsets),
         nothing if batch.metas is None else text_column(batch.metas),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-_NAME = re.compile(r"\d+\.tokens\.bin|\d{8}\.(\d+\.npz|docs\.arrow|rejected\.jsonl|done(\.tmp)?)")
+_NAME = re.compile(r"\d+\.tokens\.bin|\d{8}\.(\d+\.index|docs\.arrow|rejected\.jsonl|done(\.tmp)?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class PartFiles:
     number: int
 
     def index(self, key: int) -> Path:
-        """Lengths and numbers of sequences of the texts under the key of that place."""
-        return self._path(f"{key}.npz")
+        """Of the texts under the key of that place: number of sequences, their lengths, sequences of each document."""
+        return self._path(f"{key}.index")
 
     @property
     def docs(self) -> Path:
@@ -85,8 +85,9 @@ class PartFiles:
 
     def read_index(self, key: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """(tokens of each sequence, sequences of each document)."""
-        with np.load(self.index(key), allow_pickle=False) as arrays:
-            return arrays["lengths"], arrays["sequences"]
+        values = np.fromfile(self.index(key), np.int32)
+        count = int(values[0])
+        return values[1 : count + 1], values[count + 1 :]
 
     def read_docs(self) -> "pa.Table":
         """One row per document, as in ``<prefix>.docs.parquet``, but with lines counted from the first of the part."""
@@ -184,12 +185,8 @@ class PartWriter:
 
     def _finish(self) -> None:
         for key, (lengths, sequences) in enumerate(zip(self._lengths, self._sequences, strict=True)):
-            empty = [np.empty(0, np.int32)]
-            np.savez(
-                self._files.index(key),
-                lengths=np.concatenate(lengths or empty),
-                sequences=np.concatenate(sequences or empty),
-            )
+            count = np.array([sum(map(len, lengths))], np.int32)
+            np.concatenate([count, *lengths, *sequences]).tofile(self._files.index(key))
         self._write_docs()
         with self._files.rejects.open("wb") as file:
             file.writelines(orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE) for entry in self._rejects)

@@ -6,18 +6,24 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from mindformers_megatron.format.columns import integer_column, integers_of, text_column
+from mindformers_megatron.format.columns import integer_column, integers_of, repeated_text, text_column
 
 
-@settings(deadline=None)  # the first call of pyarrow.array imports pandas
 @given(st.lists(st.none() | st.text()))
 def test_texts_become_the_column_that_pyarrow_makes_of_them(values: list[str | None]) -> None:
     column = text_column(values)
     column.validate(full=True)
     assert column.equals(pa.array(values, pa.string()))
+
+
+@given(st.text(), st.integers(0, 20))
+def test_a_text_is_repeated(value: str, count: int) -> None:
+    column = repeated_text(value, count)
+    column.validate(full=True)
+    assert column.equals(pa.array([value] * count, pa.string()))
 
 
 @given(st.lists(st.lists(st.integers(-(2**63), 2**63 - 1))))

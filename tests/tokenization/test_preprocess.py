@@ -299,7 +299,7 @@ def test_what_a_killed_run_left_is_cleared_away_in_the_end_but_nothing_else(
     path = write_lines({"text": "a"})
     parts = tmp_path / "out.parts"
     parts.mkdir()
-    (parts / "00000007.0.npz").write_bytes(b"left")
+    (parts / "00000007.0.index").write_bytes(b"left")
     run(path, tmp_path / "out")
     assert not parts.exists()
     parts.mkdir()

@@ -32,11 +32,11 @@ class HuggingFaceEngine:
 
     def encode(self, texts: Sequence[str]) -> Encoded:
         """See ``Engine``."""
-        # One by itself is not worth waking up the library's threads, which then look for more work for a while.
-        if len(texts) == 1 or any(len(text) > LONG_TEXT for text in texts):
+        if any(len(text) > LONG_TEXT for text in texts):
             arrays = [self._encode_one(text) for text in texts]
             return np.concatenate(arrays), np.fromiter(map(len, arrays), np.int64, len(arrays))
-        # The fast variant leaves out only the offsets, which nobody asks for here.
+        # The fast variant leaves out only the offsets, which nobody asks for. Not ``encode``, even for one text: all
+        # other threads would have to wait for it.
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=self._add_special_tokens)
         return flatten([encoding.ids for encoding in encodings])
 
