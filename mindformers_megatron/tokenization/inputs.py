@@ -13,8 +13,7 @@ from pathlib import Path
 from mindformers_megatron.errors import DataError
 
 STDIN = Path("-")
-# Small enough to stay in a core's cache between being read and being hashed.
-_CHUNK_BYTES = 1 << 20
+_CHUNK_BYTES = 1 << 22
 _AHEAD_BYTES = 1 << 30
 _SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".pq")
 _COMPRESSED = (".gz", ".zst", ".zstd", ".xz", ".bz2")
@@ -178,15 +177,14 @@ class InputHasher:
 
     def _run(self) -> None:
         try:
-            buffer = memoryview(bytearray(_CHUNK_BYTES))
             for file in list(self._files):
                 hash_ = hashlib.sha256()
                 with file.path.open("rb", buffering=0) as stream:
-                    while count := stream.readinto(buffer):
-                        self._wait_for(count)
+                    while data := stream.read(_CHUNK_BYTES):
+                        self._wait_for(len(data))
                         if not self._files:
                             return
-                        hash_.update(buffer[:count])
+                        hash_.update(data)
                 self._digests[file.path] = hash_.hexdigest()
         except OSError as error:
             self._error = error

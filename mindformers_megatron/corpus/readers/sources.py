@@ -1,13 +1,12 @@
 """A source: which files it has, in which format, and what of a record is kept."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from mindformers_megatron.corpus.readers.encodings import Encoding, named_encoding
-from mindformers_megatron.errors import ConfigError, DataError
-from mindformers_megatron.tokenization.inputs import InputFile, find_inputs
+from mindformers_megatron.errors import ConfigError
+from mindformers_megatron.tokenization.inputs import InputFile, files_below, find_inputs, without_compression
 
 Format = Literal["jsonl", "parquet", "text", "html"]
 Unit = Literal["file", "paragraph", "line"]
@@ -18,7 +17,6 @@ _SUFFIXES: dict[Format, tuple[str, ...]] = {
     "html": (".html", ".htm", ".xhtml"),
     "text": (".txt", ".md", ".rst"),
 }
-_COMPRESSED = (".gz", ".zst", ".zstd", ".xz", ".bz2")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,31 +100,16 @@ def find_files(source: Source) -> list[SourceFile]:
 
 
 def _below(folder: Path, format_: Format | None) -> list[Path]:
-    suffixes = _SUFFIXES[format_] if format_ else tuple(suffix for kind in _SUFFIXES.values() for suffix in kind)
-    found = [
-        Path(parent, name)
-        for parent, _, names in os.walk(folder)
-        for name in names
-        if _without_compression(name).endswith(suffixes)
-    ]
-    if not found:
-        raise DataError(
-            f"{folder}: no file in this folder ends in {', '.join(suffixes)}; give a pattern for other names"
-        )
-    return sorted(found)
+    every = tuple(suffix for suffixes in _SUFFIXES.values() for suffix in suffixes)
+    return files_below(folder, _SUFFIXES[format_] if format_ else every)
 
 
 def _told(path: Path) -> Format:
-    name = _without_compression(path.name)
+    name = without_compression(path.name)
     for format_, suffixes in _SUFFIXES.items():
         if name.endswith(suffixes):
             return format_
     raise ConfigError(f"{path}: its format cannot be told from its name; give format: {', '.join(_SUFFIXES)}")
-
-
-def _without_compression(name: str) -> str:
-    name = name.lower()
-    return name.removesuffix(next((suffix for suffix in _COMPRESSED if name.endswith(suffix)), ""))
 
 
 def _root_of(pattern: str) -> Path:
