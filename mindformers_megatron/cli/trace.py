@@ -94,11 +94,16 @@ def new_documents(plan: "SamplePlan", places: Sequence["Place"], as_json: bool) 
     """The documents in samples that no earlier sample held."""
     import numpy as np
 
-    from mindformers_megatron.report.trace import first_seen, origin_of, trace_samples
+    from mindformers_megatron.report.trace import first_seen, origins_of, trace_samples
 
     samples = np.array([place.sample for place in places], dtype=np.int64)
-    for name, document in first_seen(plan, list(trace_samples(plan, samples)), int(samples.min())):
-        origin = origin_of(plan.corpora[name].dataset, document)
+    new = first_seen(plan, list(trace_samples(plan, samples)), int(samples.min()))
+    origins = {
+        corpus: origins_of(plan.corpora[corpus].dataset, sorted(one for name, one in new if name == corpus))
+        for corpus in dict.fromkeys(name for name, _ in new)
+    }
+    for name, document in new:
+        origin = origins[name].get(document)
         plain = {"corpus": name, "document": document, "origin": origin}
         yield json.dumps(plain, ensure_ascii=False) if as_json else f"{name}:{document}  {_origin(origin)}".rstrip()
 
@@ -122,7 +127,8 @@ def seen_places(
             yield json.dumps(plain, ensure_ascii=False)
             continue
         yield f"{name}:{document}  {_origin(origin)}".rstrip()
-        yield f"  {end - begin:,} tokens, in {len(seen)} samples of steps 1 to {until}{on_rank}"
+        samples = "1 sample" if len(seen) == 1 else f"{len(seen):,} samples"
+        yield f"  {end - begin:,} tokens, in {samples} of steps 1 to {until}{on_rank}"
         for one in seen:
             yield f"  step {one.step}, rank {one.rank}, row {one.row} (sample {one.sample})"
 

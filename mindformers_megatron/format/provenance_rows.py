@@ -50,3 +50,23 @@ class DocRows:
             first, stop = int(self._edges[group]), min(int(self._edges[group + 1]), end)
             yield from self._table.slice(begin - first, stop - begin).to_pylist()
             begin = stop
+
+
+def documents_with_id(prefix: str | os.PathLike[str], wanted: str) -> list[int]:
+    """The documents of a pair that have an id, ascending; none where the pair has no such file.
+
+    Raises:
+        DataError: the file cannot be read or has other columns.
+    """
+    import pyarrow.compute as pc
+
+    if not docs_path(prefix_of(prefix)).exists():
+        return []
+    found: list[int] = []
+    with open_docs(prefix) as file:
+        first = 0
+        for batch in file.iter_batches(columns=["id"]):
+            equal = pc.equal(batch.column(0), wanted).fill_null(False).to_numpy(zero_copy_only=False)
+            found += (np.flatnonzero(equal) + first).tolist()
+            first += batch.num_rows
+    return found

@@ -1,7 +1,8 @@
 """From a sample back to its documents, and from a document to its samples."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from mindformers_megatron.errors import ConfigError
 from mindformers_megatron.format.index import token_start
 from mindformers_megatron.format.paths import docs_path
-from mindformers_megatron.format.provenance import read_docs
+from mindformers_megatron.format.provenance_rows import DocRows, documents_with_id
 from mindformers_megatron.format.reader import IndexedDataset
 from mindformers_megatron.format.search import search_sorted
 from mindformers_megatron.report.steps import Place, StepMap
@@ -78,29 +79,35 @@ def trace_samples(plan: SamplePlan, samples: I64) -> Iterator[TracedSample]:
     """
     numbers, cursors = plan.locate(samples)
     rows = plan.read(samples)
-    for place, (sample, number, cursor) in enumerate(
-        zip(samples.tolist(), numbers.tolist(), cursors.tolist(), strict=True)
-    ):
-        name = plan.names[number]
+    found = []
+    for sample, number, cursor in zip(samples.tolist(), numbers.tolist(), cursors.tolist(), strict=True):
         own = plan.group_of(sample) if isinstance(plan, GroupedPlan) else plan
-        dataset = own.corpora[name].dataset
-        one = np.array([cursor], dtype=np.int64)
+        found.append((own, plan.names[number], list(_parts(own, plan.names[number], cursor))))
+    documents: dict[str, tuple[IndexedDataset, set[int]]] = {}
+    for own, name, parts in found:
+        _, known = documents.setdefault(name, (own.corpora[name].dataset, set()))
+        known.update(part.document for part in parts)
+    origins = {name: origins_of(dataset, sorted(known)) for name, (dataset, known) in documents.items()}
+    for place, (own, name, parts) in enumerate(found):
         columns = {column: values[place] for column, values in rows.items()}
         inputs, labels = columns.pop("input_ids"), columns.pop("labels")
+        cursor = int(cursors[place])
         yield TracedSample(
-            sample=sample,
+            sample=int(samples[place]),
             corpus=name,
-            path=dataset.prefix,
+            path=own.corpora[name].dataset.prefix,
             cursor=cursor,
-            epoch=int(own.epochs(name, one)[0]),
+            epoch=int(own.epochs(name, np.array([cursor], dtype=np.int64))[0]),
             tokens=np.append(inputs, labels[-1:]),
             columns=columns,
-            parts=tuple(_parts(dataset, own, name, one)),
+            parts=tuple(replace(part, origin=origins[name].get(part.document)) for part in parts),
         )
 
 
-def _parts(dataset: IndexedDataset, plan: SamplePlan, name: str, cursor: I64) -> Iterator[DocumentPart]:
-    pieces = plan.pieces(name, cursor)
+def _parts(plan: SamplePlan, name: str, cursor: int) -> Iterator[DocumentPart]:
+    """The documents in a sample, without their origins."""
+    dataset = plan.corpora[name].dataset
+    pieces = plan.pieces(name, np.array([cursor], dtype=np.int64))
     for column, start, length in zip(
         pieces.column.tolist(), pieces.start.tolist(), pieces.length.tolist(), strict=True
     ):
@@ -112,7 +119,7 @@ def _parts(dataset: IndexedDataset, plan: SamplePlan, name: str, cursor: I64) ->
                 length=high - low,
                 skipped=low - begin,
                 total=end - begin,
-                origin=origin_of(dataset, document),
+                origin=None,
             )
 
 
@@ -144,12 +151,22 @@ def documents_at(dataset: IndexedDataset, start: int, stop: int) -> Iterator[tup
 
 def origin_of(dataset: IndexedDataset, document: int) -> dict[str, Any] | None:
     """What the provenance of a pair says of a document; None where the pair has none."""
+    return origins_of(dataset, [document]).get(document)
+
+
+def origins_of(dataset: IndexedDataset, documents: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """What the provenance of a pair says of documents, ascending, by document; empty where the pair has none."""
     if not docs_path(dataset.prefix).exists():
-        return None
-    for batch in read_docs(dataset.prefix, document, document + 1):
-        row: dict[str, Any] = batch.to_pylist()[0]
-        return row
-    return None
+        return {}
+    rows = DocRows(dataset.prefix)
+    found: dict[int, dict[str, Any]] = {}
+    # Neighbours in a sample are neighbours in the file.
+    edges = [0, *(np.flatnonzero(np.diff(documents) > 1) + 1).tolist(), len(documents)]
+    for first, behind in pairwise(edges):
+        if first < behind:
+            begin, end = documents[first], documents[behind - 1] + 1
+            found.update(zip(range(begin, end), rows.rows(begin, end), strict=True))
+    return found
 
 
 def find_document(plan: SamplePlan, wanted: str) -> list[tuple[str, int]]:
@@ -172,12 +189,7 @@ def find_document(plan: SamplePlan, wanted: str) -> list[tuple[str, int]]:
         return [(corpus, int(number))]
     found = []
     for name, opened in plan.corpora.items():
-        if docs_path(opened.dataset.prefix).exists():
-            document = 0
-            for batch in read_docs(opened.dataset.prefix):
-                ids = batch.column("id").to_numpy(zero_copy_only=False)
-                found += [(name, document + place) for place in np.flatnonzero(ids == wanted).tolist()]
-                document += batch.num_rows
+        found += [(name, document) for document in documents_with_id(opened.dataset.prefix, wanted)]
     if not found:
         raise ConfigError(
             f"document {wanted!r} is in no docs.parquet of {', '.join(plan.corpora)}; give its id, or corpus:number "
