@@ -6,6 +6,8 @@ workers, in the order of the input.
 """
 
 import argparse
+import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,11 +37,9 @@ _WITHOUT_EFFECT = {
     "--tokenizer-hf-use-fast": "tokenizers are always the fast ones",
     "--tokenizer-hf-no-use-fast": "tokenizers are always the fast ones",
     "--use-gigatoken": "it is used by itself where it gives the same ids",
-    "--find-optimal-num-workers": "it is one per core",
 }
 _NUMBERS_WITHOUT_EFFECT = {
     "--partitions": "the input is cut by itself",
-    "--max-documents": "only for --find-optimal-num-workers",
     "--vocab-extra-ids": "Megatron's tool sets it to 0",
 }
 
@@ -91,8 +91,47 @@ def build_parser() -> argparse.ArgumentParser:
         group.add_argument(flag, action="store_true", help=reason)
     for flag, reason in _NUMBERS_WITHOUT_EFFECT.items():
         group.add_argument(flag, type=int, metavar="N", help=reason)
-    group.add_argument("--workers-to-check", type=int, nargs="+", metavar="N", help="only for the same")
+    add_trial_arguments(parser.add_argument_group("trying numbers of workers"))
     return parser
+
+
+def add_trial_arguments(group: "argparse._ArgumentGroup") -> None:
+    """The options about finding the best number of workers."""
+    group.add_argument(
+        "--find-optimal-num-workers",
+        action="store_true",
+        help="tokenize the first documents with several numbers of workers, say which is fastest, and write nothing",
+    )
+    group.add_argument(
+        "--workers-to-check", type=int, nargs="+", metavar="N", help="the numbers (1, 2, 4, ... up to one per core)"
+    )
+    group.add_argument(
+        "--max-documents", type=int, default=100_000, metavar="N", help="documents to try them on (100000)"
+    )
+
+
+def find_workers(args: argparse.Namespace) -> int:
+    """Tries numbers of workers, and prints the rate of each and the best."""
+    from mindformers_megatron.tokenization.worker_trials import try_workers
+
+    cores = len(os.sched_getaffinity(0))
+    powers = [2**power for power in range(cores.bit_length())]
+    counts = args.workers_to_check or sorted({*powers, cores})
+    trials = []
+    for trial in try_workers(spec_of(args), counts, args.max_documents):
+        trials.append(trial)
+        if not args.json:
+            rates = f"{trial.documents / trial.seconds:,.0f} documents/s, {trial.bytes / 1e6 / trial.seconds:,.1f} MB/s"
+            print(f"--workers {trial.workers}: {rates}", flush=True)
+    best = min(trials, key=lambda trial: trial.seconds).workers
+    if args.json:
+        tried = [
+            {"workers": trial.workers, "documents_per_second": trial.documents / trial.seconds} for trial in trials
+        ]
+        print(json.dumps({"best": best, "tried": tried}, indent=2))
+    else:
+        print(f"fastest: --workers {best}")
+    return 0
 
 
 def spec_of(args: argparse.Namespace) -> "PreprocessSpec":
@@ -112,4 +151,6 @@ def spec_of(args: argparse.Namespace) -> "PreprocessSpec":
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the program; returns its exit code."""
     args = build_parser().parse_args(argv)
+    if args.find_optimal_num_workers:
+        return exit_code(PROGRAM, lambda: find_workers(args))
     return exit_code(PROGRAM, lambda: carry_out(spec_of(args), as_json=args.json, every_documents=args.log_interval))

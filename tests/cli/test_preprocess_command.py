@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import signal
 import struct
 import subprocess
@@ -230,8 +231,32 @@ def test_sentences_and_null_tokenizers_are_asked_for_as_with_megatron(tmp_path: 
     (tmp_path / "input.jsonl").write_text('{"text": "One. Two."}\n')
     done = run(*TOOL, "--input", "input.jsonl", "--output-prefix", "out", "--tokenizer-type", "NullTokenizer",
                "--vocab-size", "1000", "--split-sentences", "--append-eod", "--workers", "2", "--partitions", "1",
-               "--find-optimal-num-workers", "--workers-to-check", "1", "2", "--max-documents", "10", "--json",
-               cwd=tmp_path)  # fmt: skip
+               "--json", cwd=tmp_path)  # fmt: skip
     assert done.returncode == 0, done.stderr
     ((prefix, pair),) = json.loads(done.stdout)["pairs"].items()
     assert (prefix, pair["num_sequences"], pair["num_tokens"]) == ("out_text_sentence", 2, 9)
+
+
+def test_numbers_of_workers_are_tried_on_the_first_documents_and_nothing_is_left(tmp_path: Path) -> None:
+    command = [*TOOL, "--input", GOLDEN / "input.jsonl", "--tokenizer-model", GOLDEN / "tokenizer", "--output-prefix",
+               tmp_path / "out", "--find-optimal-num-workers", "--max-documents", "10"]  # fmt: skip
+    done = run(*command, "--workers-to-check", "3", "1", "--json")
+    found = json.loads(done.stdout)
+    assert [trial["workers"] for trial in found["tried"]] == [3, 1]
+    assert found["best"] == max(found["tried"], key=lambda trial: trial["documents_per_second"])["workers"]
+    assert re.fullmatch(r"(--workers \d+: .*documents/s, .*MB/s\n)+fastest: --workers \d+\n", run(*command).stdout)
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_number_of_workers_is_found_where_there_is_nothing_to_try_them_on(tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    for options, reason in (
+        (["--input", tmp_path / "empty.jsonl"], "has no records"),
+        (["--input", "-"], "standard input can be read only once"),
+        (["--input", GOLDEN / "input.jsonl", "--workers-to-check", "0"], "--workers-to-check 0: give 1 or more"),
+    ):
+        done = run(*TOOL, "--tokenizer-model", GOLDEN / "tokenizer", "--output-prefix", tmp_path / "out", *options,
+                   "--find-optimal-num-workers")  # fmt: skip
+        assert done.returncode != 0
+        assert reason in done.stderr
+        assert done.stderr.count("\n") == 1
