@@ -1,7 +1,7 @@
 """Tokenizers: what one is once it has been opened, and opening it."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,17 @@ class Tokenizer:
     splits_special_tokens: bool = False
     sentencepiece_file: Path | None = None
     _loaded: HuggingFaceFiles | None = None
+    _decode: Callable[[list[list[int]]], list[str]] | None = None
+
+    def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
+        """The ids of some texts → the texts, special tokens and all.
+
+        Raises:
+            ConfigError: its ids stand for no text.
+        """
+        if self._decode is None:
+            raise ConfigError(f"{self.name}: a {self.kind} has no text to go back to")
+        return self._decode([list(map(int, of_text)) for of_text in ids])
 
     def require_eod(self) -> int:
         """The token that ends a document.
@@ -120,6 +131,11 @@ def _open_huggingface(spec: TokenizerSpec, kind: Kind, loaded: HuggingFaceFiles)
         tokenizer.encode_special_tokens = True
     engine = HuggingFaceEngine(tokenizer, add_special_tokens=spec.add_special_tokens)
     splits = bool(tokenizer.encode_special_tokens)
+
+    def decode(ids: list[list[int]]) -> list[str]:
+        texts: list[str] = tokenizer.decode_batch(ids, skip_special_tokens=False)
+        return texts
+
     added = tokenizer.get_added_tokens_decoder()
     size: int = tokenizer.get_vocab_size(with_added_tokens=True)
     return Tokenizer(
@@ -136,6 +152,7 @@ def _open_huggingface(spec: TokenizerSpec, kind: Kind, loaded: HuggingFaceFiles)
         special_tokens={id_: token.content for id_, token in added.items() if token.special},
         splits_special_tokens=splits,
         _loaded=loaded,
+        _decode=decode,
     )
 
 
@@ -178,6 +195,8 @@ def _open_sentencepiece(spec: TokenizerSpec, model: Path) -> Tokenizer:
         eod_token=None if eod is None else vocabulary.token_of(eod),
         engine=SentencePieceEngine(processor),
         sentencepiece_file=model,
+        # It refuses ids that it does not have.
+        _decode=lambda ids: processor.decode([[id_ for id_ in of_text if 0 <= id_ < size] for of_text in ids]),
     )
 
 
@@ -212,6 +231,7 @@ def _open_tiktoken(spec: TokenizerSpec, file: Path) -> Tokenizer:
         engine=engine,
         special_tokens=tokens,
         splits_special_tokens=splits,
+        _decode=loaded.encoding.decode_batch,
     )
 
 

@@ -3,17 +3,15 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from mindformers_megatron.errors import ConfigError
 from mindformers_megatron.tokenization.engines import Encoded
 from mindformers_megatron.tokenization.evaluation.vocab_sizes import shortened
-from mindformers_megatron.tokenization.tiktoken_files import load_tiktoken
-from mindformers_megatron.tokenization.tokenizer import Tokenizer, open_tokenizer
-from mindformers_megatron.tokenization.tokenizer_files import TokenizerSpec, locate
+from mindformers_megatron.tokenization.tokenizer import open_tokenizer
+from mindformers_megatron.tokenization.tokenizer_files import TokenizerSpec
 from mindformers_megatron.tokenization.training.sentencepiece_json import to_tokenizer
-from mindformers_megatron.tokenization.training.sentencepiece_model import BPE, UNIGRAM, parse_model
+from mindformers_megatron.tokenization.training.sentencepiece_model import BPE, UNIGRAM, UNKNOWN, parse_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,34 +58,18 @@ def open_codec(spec: TokenizerSpec) -> Codec:
         DataError: its files are missing or damaged.
     """
     tokenizer = open_tokenizer(spec)
+    tokenizer.decode([])  # refuses one that cannot
     content = tokenizer.json()
+    state, unknown = None, None
     if tokenizer.sentencepiece_file is not None:
-        return _of_sentencepiece(tokenizer, tokenizer.sentencepiece_file)
-    if content is not None:
-        codec = _of_json(tokenizer.name, content.decode())
-        return replace(codec, encode=tokenizer.engine.encode)
-    kind, files = locate(spec)
-    if kind != "TikTokenizer":
-        raise ConfigError(f"{tokenizer.name}: a {kind} has no text to go back to")
-    encoding = load_tiktoken(files[0], spec).encoding
-    name, encode = tokenizer.name, tokenizer.engine.encode
-    return Codec(name, name, tokenizer.vocab_size, None, encode, encoding.decode_batch, None)
-
-
-def _of_sentencepiece(tokenizer: Tokenizer, file: Path) -> Codec:
-    import sentencepiece
-
-    processor: Any = sentencepiece.SentencePieceProcessor(model_file=str(file))
-
-    def decode(ids: Sequence[Sequence[int]]) -> list[str]:
-        texts: list[str] = processor.decode([list(map(int, of_text)) for of_text in ids])
-        return texts
-
-    unknown: int = processor.unk_id()
-    name, encode = tokenizer.name, tokenizer.engine.encode
-    model = parse_model(file.read_bytes())
-    state = json.loads(to_tokenizer(model).to_str()) if model.kind in (BPE, UNIGRAM) else None
-    return Codec(name, name, tokenizer.vocab_size, unknown, encode, decode, state)
+        model = parse_model(tokenizer.sentencepiece_file.read_bytes())
+        unknown = next((id_ for id_, piece in enumerate(model.pieces) if piece.kind == UNKNOWN), None)
+        state = json.loads(to_tokenizer(model).to_str()) if model.kind in (BPE, UNIGRAM) else None
+    elif content is not None:
+        state = json.loads(content)
+        unknown = _unknown_id(state)
+    name, size = tokenizer.name, tokenizer.vocab_size
+    return Codec(name, name, size, unknown, tokenizer.engine.encode, tokenizer.decode, state)
 
 
 def _of_json(name: str, content: str) -> Codec:
@@ -97,11 +79,6 @@ def _of_json(name: str, content: str) -> Codec:
 
     tokenizer = tokenizers.Tokenizer.from_str(content)
     state = json.loads(content)
-    unknown = state["model"].get("unk_token")
-    if state["model"].get("unk_id") is not None:
-        unknown_id: int | None = state["model"]["unk_id"]
-    else:
-        unknown_id = None if unknown is None else tokenizer.token_to_id(unknown)
 
     def decode(ids: Sequence[Sequence[int]]) -> list[str]:
         texts: list[str] = tokenizer.decode_batch(list(ids), skip_special_tokens=False)
@@ -109,4 +86,15 @@ def _of_json(name: str, content: str) -> Codec:
 
     size = tokenizer.get_vocab_size(with_added_tokens=True)
     engine = HuggingFaceEngine(tokenizer, add_special_tokens=False)
-    return Codec(name, name, size, unknown_id, engine.encode, decode, state)
+    return Codec(name, name, size, _unknown_id(state), engine.encode, decode, state)
+
+
+def _unknown_id(state: dict[str, Any]) -> int | None:
+    model = state["model"]
+    if model.get("unk_id") is not None:
+        return int(model["unk_id"])
+    if (unknown := model.get("unk_token")) is None:
+        return None
+    added = {token["content"]: token["id"] for token in state.get("added_tokens", [])}
+    id_: int | None = added.get(unknown, model["vocab"].get(unknown))
+    return id_
