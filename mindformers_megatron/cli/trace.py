@@ -20,7 +20,7 @@ _AT_ONCE = 256
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``mfm trace``."""
-    parser.add_argument("--config", required=True, type=Path, help="the run's YAML")
+    parser.add_argument("--config", required=True, type=Path, help="the run's YAML, or its output folder")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--step", metavar="S[:T]", help="a step, counted from 1, or steps S to T")
     what.add_argument("--sample", metavar="I[:J]", help="a sample, counted from 0, or samples I to J - 1")

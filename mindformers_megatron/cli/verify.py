@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     prefixes = named_pairs(args.pairs)
     vocab_size = args.vocab_size or (_vocab_size(args.tokenizer, prefixes) if args.tokenizer else None)
     total = sum(map(bytes_looked_at, prefixes)) if args.full else 0
-    reports, sound = [], True
+    reports, sound, compared = [], True, args.sources is not None
     with scanning("verifying", total, args.workers) as run_tasks:
         for prefix in prefixes:
             verdict = verify_pair(
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
                 multimodal=args.multimodal,
                 run=run_tasks,
             )
-            if args.sources is not None and verdict.readable:
+            if compared and verdict.readable:
                 verdict = _compared(verdict, args.tokenizer, args.sources)
             sound &= verdict.sound
             texts = [] if decode is None else _texts(verdict, decode, args.decode, args.seed)
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([{**verdict.to_json(), "texts": texts} for verdict, texts in reports], indent=2))
     else:
-        print("\n".join(line for verdict, texts in reports for line in _lines(verdict, texts)))
+        print("\n".join(line for verdict, texts in reports for line in _lines(verdict, texts, compared=compared)))
     return 0 if sound else 1
 
 
@@ -91,13 +91,16 @@ def _compared(verdict: "Verdict", tokenizer: Path, folder: Path) -> "Verdict":
         return compare_with_sources(verdict, Retokenizer(verdict.prefix, tokenizer, folder, progress))
 
 
-def _lines(verdict: "Verdict", texts: list[dict[str, Any]]) -> list[str]:
+def _lines(verdict: "Verdict", texts: list[dict[str, Any]], *, compared: bool) -> list[str]:
+    from mindformers_megatron.format.paths import bin_path, idx_path
     from mindformers_megatron.format.verify.spans import size_of
 
     counts = ""
     if verdict.documents is not None:
         counts = f" ({verdict.documents:,} documents, {verdict.tokens:,} tokens, {verdict.dtype})"
-    if not verdict.sound:
+    if not verdict.readable and not any(path(verdict.prefix).exists() for path in (bin_path, idx_path)):
+        state = "not there"
+    elif not verdict.sound:
         state = "damaged"
     elif verdict.full:
         state = "sound"
@@ -115,7 +118,10 @@ def _lines(verdict: "Verdict", texts: list[dict[str, Any]]) -> list[str]:
     ]
     if damaged := size_of(verdict.damaged):
         lines.append(f"  damaged documents: {damaged:,} of {verdict.documents:,}; `mfm repair` writes a sound pair")
-    lines += [f"  note: {note}" for note in verdict.notes]
+    notes = list(verdict.notes)
+    if verdict.counts.get("checksum") and verdict.located and not compared:
+        notes.append("an id that became another id shows only beside the raw text: give --tokenizer and --sources")
+    lines += [f"  note: {note}" for note in notes]
     lines += [f"  document {text['document']:,}: {text['text']!r}" for text in texts]
     return lines
 

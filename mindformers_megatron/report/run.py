@@ -57,7 +57,7 @@ def open_run(path: Path, overrides: Sequence[str] = (), *, state: Path | None = 
     What lies behind is as its last data state tells; what lies ahead is as the YAML says, as if it went on with it.
 
     Args:
-        path: Its YAML.
+        path: Its YAML, or the output folder in which it has left one.
         overrides: ``key=value`` settings that go over it.
         state: A data state, or a folder of them; None: those in the run's ``output_dir``.
         ranks: Ranks that share a step, whatever the YAML and the states say; None: what they say.
@@ -66,6 +66,7 @@ def open_run(path: Path, overrides: Sequence[str] = (), *, state: Path | None = 
         ConfigError: For a bad option, or a YAML of no run of ours.
         DataError: For a damaged corpus or data state.
     """
+    path = path / "config.yaml" if path.is_dir() else path
     config = read_config(path, overrides)
     if not is_run(config):
         raise ConfigError(f"{path}: train_dataset.data_loader names no loader of this package")

@@ -41,7 +41,9 @@ def _read(path: Path, above: tuple[Path, ...]) -> Config:
         raise ConfigError(f"{path}: is its own {BASE}, by way of {', '.join(map(str, above))}")
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
         raise DataError(f"{path}: cannot be read ({error})") from None
     except yaml.YAMLError as error:
         raise DataError(f"{path}: not YAML ({' '.join(str(error).split())})") from None

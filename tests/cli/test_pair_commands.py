@@ -94,7 +94,7 @@ def test_what_is_asked_for_wrongly_is_said_in_one_line(folder: Path) -> None:
         assert (done.returncode, done.stdout) == (2, ""), done.stderr
         assert said in done.stderr
         assert len(done.stderr.splitlines()) == 1
-    assert mfm(folder, "verify", "none").stdout.startswith("none: damaged\n  file: none: no such pair")
+    assert mfm(folder, "verify", "none").stdout.startswith("none: not there\n  file: none: no such pair")
 
 
 def test_a_damaged_pair_is_repaired_to_what_it_was(folder: Path, damaged: str) -> None:
@@ -166,3 +166,22 @@ def test_differences_are_named(folder: Path, damaged: str) -> None:
         "places at which the documents differ: 2; the first is document 15, token 2: A has 3,564 (raw.jsonl:16), "
         "B has 569 (raw.jsonl:16)",
     ]
+
+
+def test_what_is_no_pair_is_told_from_a_damaged_one(tmp_path: Path) -> None:
+    done = mfm(tmp_path, "verify", "nowhere")
+    assert (done.returncode, done.stdout.splitlines()[0]) == (1, "nowhere: not there")
+    (tmp_path / "text.jsonl").write_text('{"text": "a"}\n')
+    done = mfm(tmp_path, "convert", "text.jsonl", "-o", "out")
+    assert done.returncode == 1
+    assert "text becomes a pair by `mfm preprocess`" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["text.jsonl"]
+
+
+def test_where_checksums_differ_verify_says_how_to_find_what_only_the_raw_text_shows(
+    folder: Path, damaged: str
+) -> None:
+    advice = "give --tokenizer and --sources"
+    assert advice in mfm(folder, "verify", "--full", damaged).stdout
+    compared = mfm(folder, "verify", "--full", damaged, "--tokenizer", TOKENIZER, "--sources", ".").stdout
+    assert "checksum" in compared and advice not in compared

@@ -266,6 +266,16 @@ def test_a_document_is_found_in_every_turn_of_an_order_that_begins_again(
     assert on_one["seen"] == [place for place in found["seen"] if place["rank"] == 1]
 
 
+def test_the_output_folder_stands_for_the_yaml_that_training_left_in_it(
+    run_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = trace(run_folder, capsys, "--step", "2")
+    (run_folder / "output").mkdir()
+    (run_folder / "run.yaml").rename(run_folder / "output" / "config.yaml")
+    assert run(["trace", "--config", str(run_folder / "output"), "--step", "2", "--json"]) == 0
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == asked
+
+
 def test_text_is_shown_with_its_documents(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tokenizer = str(GOLDEN / "preprocess" / "tokenizer")
     assert run(["trace", "--config", str(run_folder / "run.yaml"), "--sample", "0", "--tokenizer", tokenizer]) == 0

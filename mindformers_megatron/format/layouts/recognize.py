@@ -54,6 +54,11 @@ def open_foreign(
     """
     prefix = foreign_prefix(path)
     if not bin_path(prefix).is_file():
+        if Path(path).is_file():
+            raise DataError(
+                f"{path}: no layout that is known: {bin_path(prefix).name} would have to be beside it (text becomes a "
+                "pair by `mfm preprocess`)"
+            )
         raise DataError(f"{bin_path(prefix)}: not found; every layout has its tokens in a .bin")
     name = layout or _recognize(prefix)
     if name not in READERS:
