@@ -38,7 +38,6 @@ class Tokenizer:
         library: what defines the ids.
         library_version: its version.
         vocab_size: ids it knows, added tokens included, as Megatron counts them.
-        largest_id: the largest of them. Not always ``vocab_size - 1``.
         eod_id: the token that ends a document, None if nothing names one.
         eod_token: the same as text.
         engine: what defines the ids.
@@ -53,7 +52,7 @@ class Tokenizer:
     library: str
     library_version: str
     vocab_size: int
-    largest_id: int
+    _find_largest_id: Callable[[], int]
     eod_id: int | None
     eod_token: str | None
     engine: Engine
@@ -62,6 +61,11 @@ class Tokenizer:
     sentencepiece_file: Path | None = None
     _loaded: HuggingFaceFiles | None = None
     _decode: Callable[[list[list[int]]], list[str]] | None = None
+
+    @property
+    def largest_id(self) -> int:
+        """The largest of its ids, not always ``vocab_size - 1``. It has to be looked for among all of them."""
+        return self._find_largest_id()
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """The ids of some texts → the texts, special tokens and all.
@@ -145,7 +149,7 @@ def _open_huggingface(spec: TokenizerSpec, kind: Kind, loaded: HuggingFaceFiles)
         library="tokenizers",
         library_version=engine.version,
         vocab_size=size,
-        largest_id=_largest_id(tokenizer, size),
+        _find_largest_id=lambda: _largest_id(tokenizer, size),
         eod_id=eod,
         eod_token=None if eod is None else vocabulary.token_of(eod),
         engine=engine,
@@ -190,7 +194,7 @@ def _open_sentencepiece(spec: TokenizerSpec, model: Path) -> Tokenizer:
         library="sentencepiece",
         library_version=sentencepiece.__version__,
         vocab_size=size,
-        largest_id=size - 1,
+        _find_largest_id=lambda: size - 1,
         eod_id=eod,
         eod_token=None if eod is None else vocabulary.token_of(eod),
         engine=SentencePieceEngine(processor),
@@ -225,7 +229,7 @@ def _open_tiktoken(spec: TokenizerSpec, file: Path) -> Tokenizer:
         library="tiktoken",
         library_version=engine.version,
         vocab_size=loaded.encoding.n_vocab,
-        largest_id=loaded.encoding.max_token_value,
+        _find_largest_id=lambda: loaded.encoding.max_token_value,
         eod_id=eod,
         eod_token=token_of(eod),
         engine=engine,
@@ -238,16 +242,17 @@ def _open_tiktoken(spec: TokenizerSpec, file: Path) -> Tokenizer:
 def _open_null(spec: TokenizerSpec) -> Tokenizer:
     if spec.vocab_size is None or spec.vocab_size < 1:
         raise ConfigError("a NullTokenizer has no file; give its number of ids as --vocab-size")
-    eod = spec.vocab_size if spec.eod_id is None else spec.eod_id
-    engine = NullEngine(spec.vocab_size)
+    size = spec.vocab_size
+    eod = size if spec.eod_id is None else spec.eod_id
+    engine = NullEngine(size)
     return Tokenizer(
         name="NullTokenizer",
         kind="NullTokenizer",
         files={},
         library=engine.name,
         library_version=engine.version,
-        vocab_size=spec.vocab_size + 1,
-        largest_id=spec.vocab_size,
+        vocab_size=size + 1,
+        _find_largest_id=lambda: size,
         eod_id=eod,
         eod_token=None,
         engine=engine,
