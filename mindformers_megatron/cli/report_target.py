@@ -122,13 +122,9 @@ def contents_of(target: Target, *, samples: int, documents: int, live: bool = Fa
 def mix_of(target: Target) -> "RunMix | None":
     """The mix of a target's run."""
     from mindformers_megatron.report.run_mix import read_records, run_mix
-    from mindformers_megatron.sampling.grouped_plan import GroupedPlan
 
     run = target.run
     if run is None:
-        return None
-    if isinstance(run.plan, GroupedPlan):
-        print("mfm: with shard_files each group has a mix of its own; none is shown (see mfm blend)", file=sys.stderr)
         return None
     records = [record for log in run.logs for record in read_records(log)]
     return run_mix(run.plan, run.planned, run.reached, records)

@@ -127,7 +127,7 @@ def seen_places(
             yield json.dumps(plain, ensure_ascii=False)
             continue
         yield f"{name}:{document}  {_origin(origin)}".rstrip()
-        samples = "1 sample" if len(seen) == 1 else f"{len(seen):,} samples"
+        samples = {0: "no sample", 1: "1 sample"}.get(len(seen), f"{len(seen):,} samples")
         yield f"  {end - begin:,} tokens, in {samples} of steps 1 to {until}{on_rank}"
         for one in seen:
             yield f"  step {one.step}, rank {one.rank}, row {one.row} (sample {one.sample})"

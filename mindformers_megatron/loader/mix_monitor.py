@@ -14,6 +14,7 @@ from mindformers_megatron.loader.json_lines import JsonLines
 from mindformers_megatron.loader.loader import BlendedMegatronDataLoader
 from mindformers_megatron.sampling.delivered import Delivered, delivered, samples_asked, samples_given
 from mindformers_megatron.sampling.describe import lines_of
+from mindformers_megatron.sampling.grouped_plan import GroupedPlan
 from mindformers_megatron.sampling.sources import SourceCounter
 
 logger = logging.getLogger(__name__)
@@ -70,7 +71,8 @@ class MegatronMixMonitor(Callback):  # type: ignore[misc]
         self.loader = loader
         self._first_step = params.train_dataset.get_init_step()
         self._start = loader.first_sample(self._first_step, loader.global_batch_size)
-        if self.source_samples:
+        # With shard_files this rank has opened its own files only, which speak for no other.
+        if self.source_samples and not isinstance(loader.plan, GroupedPlan):
             counter = SourceCounter(loader.plan)
             self._sources = counter if counter.sources else None
         if self.lines is not None:

@@ -76,7 +76,7 @@ def open_run(path: Path, overrides: Sequence[str] = (), *, state: Path | None = 
     if reading is None:
         reading = likely_ranks(config)
         if reading == 1:
-            notes.append("the YAML does not tell how many ranks share a step: shown is one (--ranks says it)")
+            notes.append("the YAML does not tell how many ranks share a step: shown is one (mfm trace --ranks says it)")
     options = _options(config, last, reading)
     size = rows_per_step(config, reading) * reading
     steps = StepMap(_stretches(last, size, reading))

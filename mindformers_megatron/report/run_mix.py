@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from mindformers_megatron.errors import DataError
 from mindformers_megatron.report.left_file import read_left_file
 from mindformers_megatron.sampling.delivered import samples_asked, samples_given, tokens_given
 from mindformers_megatron.sampling.plan import SamplePlan
+from mindformers_megatron.sampling.table import TableRow
 
 STRETCHES = 48
 # In shorter stretches, shares say more about whole samples than about the mix.
@@ -121,7 +122,7 @@ def run_mix(plan: SamplePlan, planned: int, reached: int, records: Iterable[Mapp
 
 def corpus_mix(plan: SamplePlan, samples: int) -> tuple[CorpusMix, ...]:
     """The corpora over the first samples of a run, at least one."""
-    table = {row.name: row for row in plan.table(samples)}
+    table = _table(plan, samples)
     asked, given = samples_asked(plan, 0, samples), samples_given(plan, 0, samples)
     counted = _counted(plan, samples)
     return tuple(
@@ -137,6 +138,21 @@ def corpus_mix(plan: SamplePlan, samples: int) -> tuple[CorpusMix, ...]:
         )
         for place, name in enumerate(plan.names)
     )
+
+
+def _table(plan: SamplePlan, samples: int) -> dict[str, TableRow]:
+    """What is in force, by corpus; the parts of one that ``shard_files`` divides taken together."""
+    table: dict[str, TableRow] = {}
+    for row in plan.table(samples):
+        other = table.get(row.name)
+        if other is None:
+            table[row.name] = row
+        else:
+            tokens = row.tokens + other.tokens
+            # In epochs of the whole corpus; the parts are cut at documents, so that one may be a little ahead.
+            epochs = (row.tokens * row.epochs + other.tokens * other.epochs) / tokens
+            table[row.name] = replace(row, tokens=tokens, epochs=epochs)
+    return table
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mindformers_megatron.sampling.grouped_plan import GroupedPlan
 from mindformers_megatron.sampling.megatron_course import MegatronCourse
 from mindformers_megatron.sampling.plan import SamplePlan
 from mindformers_megatron.sampling.schedule import Phase, Schedule
@@ -55,15 +56,24 @@ def samples_given(plan: SamplePlan, begin: int, end: int) -> I64:
 
     What a skip list steps over was given to nobody and does not count.
     """
+    if isinstance(plan, GroupedPlan):
+        given = np.zeros(len(plan.names), dtype=np.int64)
+        for turn in plan.turns(begin, end):
+            given[turn.members] += turn.blend.counts(turn.behind) - turn.blend.counts(turn.first)
+        return given
     return _given(plan.schedule, end) - _given(plan.schedule, begin)
 
 
 def samples_asked(plan: SamplePlan, begin: int, end: int) -> F64:
     """How many of these samples the weights in force ask of each corpus: float64[N] in the order of ``plan.names``."""
+    asked = np.zeros(len(plan.names))
+    if isinstance(plan, GroupedPlan):
+        for turn in plan.turns(begin, end):
+            asked[turn.members] += turn.blend.shares * (turn.behind - turn.first)
+        return asked
     schedule = plan.schedule
     if isinstance(schedule, MegatronCourse):
         return schedule.shares * (end - begin)
-    asked = np.zeros(len(plan.names))
     for phase, behind in _stretches(schedule, end):
         asked += phase.blend.shares * max(0, behind - max(begin, phase.first))
     return asked
@@ -72,9 +82,18 @@ def samples_asked(plan: SamplePlan, begin: int, end: int) -> F64:
 def tokens_given(plan: SamplePlan, begin: int, end: int) -> I64:
     """Inputs of these samples that count in the loss before any loss mask, by corpus: int64[N].
 
-    Padding does not count. Computes what every sample is made from: some millions of samples a second.
+    Padding does not count. Computes what every sample is made from: some millions of samples a second. With
+    ``shard_files`` every input counts of those groups whose files are not open here.
     """
     tokens = np.zeros(len(plan.names), dtype=np.int64)
+    if isinstance(plan, GroupedPlan):
+        for turn in plan.turns(begin, end):
+            if turn.plan is None:
+                samples = turn.blend.counts(turn.behind) - turn.blend.counts(turn.first)
+                tokens[turn.members] += samples * plan.seq_length
+            else:
+                tokens[turn.members] += tokens_given(turn.plan, turn.first, turn.behind)
+        return tokens
     for first in range(begin, end, _BLOCK):
         numbers, cursors = plan.locate(np.arange(first, min(first + _BLOCK, end), dtype=np.int64))
         for number in np.unique(numbers).tolist():

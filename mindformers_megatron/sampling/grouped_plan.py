@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd
 from pathlib import Path
@@ -48,6 +48,25 @@ def open_plan(spec: PlanSpec, shard: Shard | None = None) -> SamplePlan:
         step = gcd(shard.ranks, spec.shard_files)
         plan.open(range(shard.rank % step, spec.shard_files, step))
     return plan
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one group gives of a stretch of the run.
+
+    Attributes:
+        members: int64[M], its corpora by their places in the plan.
+        blend: Over them.
+        first: Its own sample that is the first of the stretch.
+        behind: Behind its last one.
+        plan: The group's plan; None where it is not open.
+    """
+
+    members: I64
+    blend: Blend
+    first: int
+    behind: int
+    plan: SamplePlan | None
 
 
 class GroupedPlan(SamplePlan):
@@ -103,6 +122,12 @@ class GroupedPlan(SamplePlan):
             if group not in self._open:
                 self._open[group] = SamplePlan(self._specs[group])
         self._columns = self.spec.column_options(self._eod_id())
+
+    def turns(self, begin: int, end: int) -> Iterator["Turn"]:
+        """What each group gives of samples ``begin`` to ``end - 1``; opens nothing."""
+        for group, (members, blend) in enumerate(zip(self._members, self._blends, strict=True)):
+            first, behind = ((sample - group + self.groups - 1) // self.groups for sample in (begin, end))
+            yield Turn(members, blend, first, behind, self._open.get(group))
 
     def group_of(self, sample: int) -> SamplePlan:
         """The plan of the group that a sample comes from, opened; it is sample i div G there."""

@@ -48,6 +48,18 @@ def test_each_report_covers_the_steps_since_the_last_and_the_end_covers_the_rest
     assert warnings() == []
 
 
+def test_files_divided_among_ranks_are_reported_together(blend, tmp_path, warnings):
+    path = tmp_path / "mix.jsonl"
+    plan = train({**blend, "shard_files": 2}, interval=5, path=str(path)).plan
+    records = read(path)
+    assert [record["samples"] for record in records] == [[0, 20], [20, 40]]
+    for record in records:
+        corpus, _ = plan.locate(np.arange(*record["samples"]))
+        found = [record["corpora"][name]["samples"] for name in plan.names]
+        assert found == np.bincount(corpus, minlength=3).tolist()
+    assert warnings() == []
+
+
 def test_a_resumed_run_reports_from_where_it_went_on(blend, tmp_path):
     from mindformers_megatron import SamplePlan
 

@@ -13,6 +13,8 @@ from mindformers_megatron.report.findings import findings
 from mindformers_megatron.report.html.line_chart import line_charts
 from mindformers_megatron.report.run_mix import read_records, run_mix
 from mindformers_megatron.sampling.delivered import delivered
+from mindformers_megatron.sampling.grouped_plan import GroupedPlan, open_plan
+from mindformers_megatron.sampling.spec import PlanSpec
 
 
 @pytest.fixture
@@ -41,6 +43,20 @@ def test_what_the_run_reached_is_told_apart_from_the_whole(plan: SamplePlan) -> 
     assert sum(row.samples for row in mix.whole) == 10_000
     assert all(now.epochs < later.epochs for now, later in zip(mix.so_far, mix.whole, strict=True))
     assert all(chart.here == pytest.approx(600 * 0.04) for chart in line_charts(mix))
+
+
+def test_files_divided_among_groups_are_shown_as_the_corpora_they_are(blend: dict[str, Any]) -> None:
+    plan = open_plan(PlanSpec.from_options({**blend, "shard_files": 4}))
+    assert isinstance(plan, GroupedPlan)
+    plan.open(range(4))
+    mix, whole = run_mix(plan, 10_000, 400), run_mix(SamplePlan.build(**blend), 10_000, 400)
+    for ours, theirs in zip(mix.whole, whole.whole, strict=True):
+        assert (ours.name, ours.path, ours.tokens) == (theirs.name, theirs.path, theirs.tokens)
+        assert ours.given == pytest.approx(ours.asked, abs=1e-3)
+        assert ours.asked == pytest.approx(theirs.asked)
+        assert ours.epochs == pytest.approx(theirs.epochs, rel=0.02)
+    numbers, _ = plan.locate(np.arange(400))
+    assert [row.samples for row in mix.so_far] == np.bincount(numbers).tolist()
 
 
 def test_a_run_beyond_its_plan_is_shown_to_where_it_is(plan: SamplePlan) -> None:

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 from mindformers_megatron.format.provenance import DocsWriter
 from mindformers_megatron.sampling.delivered import samples_asked, samples_given, tokens_given
+from mindformers_megatron.sampling.grouped_plan import open_plan
 from mindformers_megatron.sampling.plan import SamplePlan
 from mindformers_megatron.sampling.sources import SourceCounter
+from mindformers_megatron.sampling.spec import PlanSpec
 
 SKIPS = st.lists(st.tuples(st.integers(0, 300), st.integers(1, 80)), max_size=3)
 
@@ -42,6 +44,22 @@ def test_megatrons_order_is_counted_too(blend):
     corpus, _ = plan.locate(np.arange(10, 30))
     np.testing.assert_array_equal(samples_given(plan, 10, 30), np.bincount(corpus, minlength=3))
     np.testing.assert_allclose(samples_asked(plan, 0, 40), [20, 12, 8], atol=1)
+
+
+def test_groups_that_files_are_divided_among_are_counted_together(blend):
+    plan = open_plan(PlanSpec.from_options({**blend, "shard_files": 4}))
+    for begin, end in ((0, 1), (3, 40), (7, 130)):
+        corpus, _ = plan.locate(np.arange(begin, end))
+        counted = np.bincount(corpus, minlength=3)
+        np.testing.assert_array_equal(samples_given(plan, begin, end), counted)
+        # No file is open: every input counts.
+        np.testing.assert_array_equal(tokens_given(plan, begin, end), counted * 32)
+    np.testing.assert_allclose(samples_asked(plan, 40, 440), [200, 120, 80], atol=1e-6)
+    assert not plan.corpora
+    rows = plan.read(np.arange(400))
+    corpus, _ = plan.locate(np.arange(400))
+    counts = np.bincount(corpus, weights=rows["loss_mask"].sum(axis=1), minlength=3)
+    np.testing.assert_array_equal(tokens_given(plan, 0, 400), counts)
 
 
 @pytest.mark.parametrize("order", ["stream", "document"])
