@@ -1,6 +1,7 @@
 """The mix and the lengths as pictures, for those who put them into documents."""
 
 import io
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 _LINE, _QUIET = "#2458b3", "#7a8290"
 _DPI = 150
+# What the files of fonts that have Chinese are called, the best to look at first.
+_CHINESE = ("NotoSansCJK-Regular", "SourceHanSans", "NotoSansCJK", "wqy", "simhei", "msyh", "PingFang", "CJK")
 
 
 def draw_figures(mix: RunMix | None, pairs: Sequence["PairSummary"], folder: Path) -> list[Path]:
@@ -36,14 +39,31 @@ def draw_figures(mix: RunMix | None, pairs: Sequence["PairSummary"], folder: Pat
 
 
 def _draw(path: Path, rows: int, height: float, fill: Callable[[Any], None]) -> Path:
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 0.7 + height * rows), layout="constrained")
-    fill(figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0])
     picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=_DPI)
+    with rc_context({"font.family": _families()}), warnings.catch_warnings():
+        # A name in a script that no font here has is boxes; that is seen, and said by nobody else.
+        warnings.filterwarnings("ignore", message="Glyph")
+        figure = Figure(figsize=(9, 0.7 + height * rows), layout="constrained")
+        fill(figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0])
+        figure.savefig(picture, format="png", dpi=_DPI)
     write_atomically(path, picture.getvalue())
     return path
+
+
+def _families() -> list[str]:
+    """Matplotlib's own font, and behind it one that has Chinese, if there is any."""
+    from matplotlib.font_manager import FontProperties, findSystemFonts, fontManager
+
+    # Not from its own list, which it made when it was first used and makes again for no newer font.
+    files = sorted(findSystemFonts())
+    found = next((file for part in _CHINESE for file in files if part.lower() in Path(file).name.lower()), None)
+    if found is None:
+        return ["DejaVu Sans"]
+    fontManager.addfont(found)
+    return ["DejaVu Sans", FontProperties(fname=found).get_name()]
 
 
 def _draw_mix(mix: RunMix, axes: Any) -> None:
