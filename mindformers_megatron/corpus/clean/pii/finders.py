@@ -44,11 +44,10 @@ _SMALL = 40
 # Where it is worth looking: a few characters around an at sign, around seven digits near each other, around a group
 # of digits between dots or colons. The patterns begin with a sign, for that is what is found fast.
 _AT = re.compile("@")
-_DIGITS = re.compile(r"[0-9](?:[ .()-]{0,2}[0-9Xx]){6,}")
-_DOTTED = re.compile(r"\.[0-9]{1,3}\.")
+_DOTTED = re.compile(r"\.[0-9]{1,3}\.[0-9]{1,3}\.")
 _COLONS = re.compile(r":[0-9A-Fa-f]{1,4}:[0-9A-Fa-f:]")
 _LOCAL_PART, _DOMAIN, _ADDRESS, _MARGIN = 66, 260, 42, 4
-# A match of ``_DIGITS``: of so many digits at least, fewer than so many characters from each other.
+# So many digits at least, fewer than so many characters from each other.
 _FEWEST, _APART = 7, 4
 _ZERO, _TEN, _X, _LOWER_CASE = ord("0"), 10, ord("x"), 0x20
 _SEPARATES = np.isin(np.arange(256), list(b" .()-"))
@@ -72,9 +71,9 @@ def find_in_all(
         kinds: what to look for.
         regions: countries whose telephone numbers are known without ``+``, by ISO 3166.
     """
-    for text, clusters in zip(texts, _digit_clusters(texts), strict=True):
+    for text, spans in zip(texts, _digits_near_each_other(texts), strict=True):
         found: list[tuple[int, int, Kind]] = []
-        digits = Digits([match.span() for start, end in clusters for match in _DIGITS.finditer(text, start, end)])
+        digits = Digits(spans)
         for kind in _PRECEDENCE:
             if kind in kinds:
                 for match in _FINDERS[kind](text, digits, regions):
@@ -102,11 +101,12 @@ class Digits:
         )
 
 
-def _digit_clusters(texts: Sequence[str]) -> Iterator[list[Window]]:
-    """For each text where ``_DIGITS`` can match: seven digits with nothing but its separators between any."""
+def _digits_near_each_other(texts: Sequence[str]) -> Iterator[list[Window]]:
+    """For each text where it has a digit and six digits or X behind it, each at most two separators from the last."""
     # A byte a character. What is not of Latin-1 becomes a question mark, and so keeps its place.
     codes = np.frombuffer(("?" * _APART).join([*texts, ""]).encode("latin-1", "replace"), np.uint8)
-    digits = np.flatnonzero((codes - np.uint8(_ZERO) < _TEN) | ((codes | np.uint8(_LOWER_CASE)) == _X))
+    is_digit = codes - np.uint8(_ZERO) < _TEN
+    digits = np.flatnonzero(is_digit | ((codes | np.uint8(_LOWER_CASE)) == _X))
     gaps = np.diff(digits)
     near = gaps == 1
     for apart in range(2, _APART):
@@ -114,9 +114,12 @@ def _digit_clusters(texts: Sequence[str]) -> Iterator[list[Window]]:
         between = digits[rows, None] + np.arange(1, apart)
         near[rows[_SEPARATES[codes[between]].all(axis=1)]] = True
     firsts = np.append(0, np.flatnonzero(~near) + 1)
-    sizes = np.diff(firsts, append=digits.size)
-    firsts, sizes = firsts[sizes >= _FEWEST], sizes[sizes >= _FEWEST]
-    starts, ends = digits[firsts], digits[firsts + sizes - 1] + 1
+    lasts = np.append(firsts[1:], digits.size)
+    # None begins with an X.
+    without_x = np.append(np.flatnonzero(is_digit[digits]), digits.size)
+    firsts = without_x[np.searchsorted(without_x, firsts)]
+    enough = lasts - firsts >= _FEWEST
+    starts, ends = digits[firsts[enough]], digits[lasts[enough] - 1] + 1
     begins = np.cumsum([0, *(len(text) + _APART for text in texts)])
     places = np.searchsorted(starts, begins).tolist()
     for begin, first, last in zip(begins.tolist(), places, places[1:], strict=False):
