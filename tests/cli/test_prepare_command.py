@@ -33,6 +33,7 @@ def mfm(place: Path, *arguments: str, code: int = 0) -> "subprocess.CompletedPro
 def test_a_recipe_is_carried_out_and_told_in_short(place: Path) -> None:
     plan = mfm(place, "prepare", "recipe.yaml", "--dry-run").stdout
     assert "  exact_dedup: exact_dedup\n" in plan and "sample of books: book00.txt" in plan
+    assert "to compare about 7" in plan and "  near_dedup: " in plan and " MB of memory, 0.0 MB on disk" in plan
     assert not (place / "out").exists()
     told = mfm(place, "prepare", "recipe.yaml", "splits={}", "--workers", "1", "--remove-work").stdout
     assert told.startswith("77 documents read, 65 kept")

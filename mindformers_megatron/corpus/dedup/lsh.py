@@ -25,6 +25,8 @@ U64 = npt.NDArray[np.uint64]
 
 BAND_ROW = np.dtype([("key", np.uint64), ("document", np.int64)])
 PAIR_ROW = np.dtype([("left", np.int64), ("right", np.int64)])
+# A corpus without exact copies has fewer as a rule; here is room for more.
+_PAIRS_OF_DOCUMENT = 8
 
 # How much worse a missed pair is than one more to compare: candidates are compared exactly, what is missed stays.
 _FALSE_POSITIVE_WEIGHT, _FALSE_NEGATIVE_WEIGHT = 0.1, 0.9
@@ -103,9 +105,9 @@ def band_rows(signatures: U32, bands: Bands, first_document: int) -> Rows:
 
 
 def candidates_footprint(documents: int, bands: Bands, bound: Bound) -> Footprint:
-    """Tells beforehand what ``find_candidates`` needs, pairs not counted."""
-    half = bound.half()
-    return footprint(documents * bands.count, BAND_ROW.itemsize, half) + Footprint(half.memory_bytes, 0, 1)
+    """Tells beforehand what ``find_candidates`` needs, for as many pairs as there are as a rule."""
+    pairs = footprint(_PAIRS_OF_DOCUMENT * documents, PAIR_ROW.itemsize, bound.half())
+    return footprint(documents * bands.count, BAND_ROW.itemsize, bound.half()) + pairs
 
 
 def find_candidates(
@@ -128,8 +130,8 @@ def find_candidates(
     with Spill(BAND_ROW, "key", limit=1 << 64, expected_rows=documents * bands.count, bound=bound.half()) as keyed:
         for rows in shards:
             keyed.add(rows)
-        # A corpus without exact copies has fewer pairs than documents as a rule; here is room for more.
-        with Spill(PAIR_ROW, "left", limit=max(documents, 1), expected_rows=8 * documents, bound=bound.half()) as pairs:
+        expected = _PAIRS_OF_DOCUMENT * documents
+        with Spill(PAIR_ROW, "left", limit=max(documents, 1), expected_rows=expected, bound=bound.half()) as pairs:
             for rows in keyed:
                 for found in _pairs_in_buckets(rows, bucket):
                     pairs.add(found)

@@ -5,6 +5,7 @@ from itertools import chain, islice
 
 from mindformers_megatron.corpus.batch import Batch
 from mindformers_megatron.corpus.prepare.folder import OutputFolder
+from mindformers_megatron.corpus.prepare.needs import needs_of
 from mindformers_megatron.corpus.prepare.raw import RawPart, find_parts, raw_files
 from mindformers_megatron.corpus.prepare.run import stage_names
 from mindformers_megatron.corpus.prepare.stages import Languages, Read, stages_of
@@ -40,6 +41,11 @@ def _plan(recipe: Recipe, parts: list[RawPart]) -> Iterator[str]:
     for name in stage_names(recipe)[len(stages_of(recipe)) :]:
         what = ", ".join(f"{part} {size:g}" for part, size in recipe.splits.sizes.items())
         yield f"  {name}: {what}" if what and name != stage_names(recipe)[-1] else f"  {name}"
+    if needs := list(needs_of(recipe, parts)):
+        yield f"to compare about {needs[0].documents:,} documents, if no step drops any before:"
+        for need in needs:
+            memory, disk = need.footprint.memory_bytes / 1e6, need.footprint.disk_bytes / 1e6
+            yield f"  {need.stage}: {memory:,.1f} MB of memory, {disk:,.1f} MB on disk for the time"
     yield f"output: {recipe.output}"
     for part in recipe.splits.parts if recipe.tokenizer is not None else ():
         for source in recipe.sources:
