@@ -42,7 +42,7 @@ __all__ = ["PreprocessReport", "PreprocessSpec", "preprocess"]
 _MOST_THREADS = 8
 # Hugging Face's library takes 100 bytes and more of memory for each byte of text; the fast engine forty times less.
 _BATCH_BYTES = 1 << 18
-_FAST_BATCH_BYTES = 1 << 20
+_FAST_BATCH_BYTES = 1 << 21
 _SAMPLE_BYTES = 1 << 18
 # Parts for each worker that may be under way or wait to be written.
 _AHEAD = 2
