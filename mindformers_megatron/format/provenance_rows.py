@@ -65,7 +65,7 @@ def documents_with_id(prefix: str | os.PathLike[str], wanted: str) -> list[int]:
     found: list[int] = []
     with open_docs(prefix) as file:
         first = 0
-        for batch in file.iter_batches(columns=["id"]):
+        for batch in file.iter_batches(columns=["id"]) if file.metadata.num_row_groups else ():
             equal = pc.equal(batch.column(0), wanted).fill_null(False).to_numpy(zero_copy_only=False)
             found += (np.flatnonzero(equal) + first).tolist()
             first += batch.num_rows

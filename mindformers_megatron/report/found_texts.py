@@ -102,6 +102,9 @@ def _rows(path: Path, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     read = 0
     try:
         with pq.ParquetFile(path) as file:
+            if not file.metadata.num_row_groups:
+                # Nothing was found; pyarrow would look for the columns in the last group all the same.
+                return
             for batch in file.iter_batches(columns=[*_NAMES, *columns]):
                 if set(batch.schema.names) != {*_NAMES, *columns}:
                     raise DataError(f"{path}: columns {batch.schema.names}, expected {[*_NAMES, *columns]}")

@@ -42,3 +42,10 @@ def test_documents_are_found_by_their_id_as_often_as_it_stands_there(prefix: Pat
     assert documents_with_id(prefix, "id-199999") == [199_999]
     assert documents_with_id(prefix, "id-7") == [200_007]
     assert documents_with_id(prefix, "") == documents_with_id(prefix.with_name("nowhere"), "id-12") == []
+
+
+def test_a_pair_without_documents_has_none_to_find(tmp_path: Path) -> None:
+    with DocsWriter(tmp_path / "empty"):
+        pass
+    assert len(DocRows(tmp_path / "empty")) == 0
+    assert documents_with_id(tmp_path / "empty", "id-1") == []
