@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,7 +105,10 @@ def _export(args: argparse.Namespace, progress: Callable[[int], None]) -> list[P
 
     if args.to == "mindrecord":
         try:
-            from mindformers_megatron.mindrecord import write_mindrecord
+            # MindFormers, which comes with the loader, makes a folder for its logs where it is imported.
+            with tempfile.TemporaryDirectory() as logs:
+                os.environ.setdefault("LOCAL_DEFAULT_PATH", logs)
+                from mindformers_megatron.loader.mindrecord import write_mindrecord
         except ModuleNotFoundError as error:
             raise ConfigError(f"MindRecord is written by mindspore, and {error.name} is not installed") from None
         path = Path(f"{prefix_of(args.output_prefix)}.mindrecord")

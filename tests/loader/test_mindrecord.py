@@ -14,18 +14,14 @@ from mindformers_megatron.format.reader import IndexedDataset
 pytestmark = pytest.mark.train
 
 
-def test_the_command_needs_nothing_of_mindformers_and_leaves_nothing_but_the_file(
-    tmp_path: Path, make_corpus: MakeCorpus
-) -> None:
+def test_the_command_leaves_nothing_but_the_file(tmp_path: Path, make_corpus: MakeCorpus) -> None:
     prefix = make_corpus("corpus", [30, 20])
     folder = tmp_path / "here"
     folder.mkdir()
-    script = (
-        "import sys; from mindformers_megatron.cli.main import run; "
-        f"code = run(['convert', {prefix!r}, '--to', 'mindrecord', '-o', 'x']); "
-        "sys.exit(code or 'mindformers' in sys.modules)"
+    mfm = str(Path(sys.executable).with_name("mfm"))
+    done = subprocess.run(
+        [mfm, "convert", prefix, "--to", "mindrecord", "-o", "x"], cwd=folder, capture_output=True, text=True
     )
-    done = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in folder.iterdir()) == ["x.mindrecord", "x.mindrecord.db"]
 
@@ -38,7 +34,7 @@ def rows(path: Path, column: str = "input_ids") -> list[list[int]]:
 
 
 def test_each_document_is_a_row(tmp_path: Path, make_corpus: MakeCorpus) -> None:
-    from mindformers_megatron.mindrecord import write_mindrecord
+    from mindformers_megatron.loader.mindrecord import write_mindrecord
 
     documents = [[1, 2, 3], [65_535], [4, 5]]
     prefix = make_corpus("corpus", [documents[0], [], *documents[1:]])
@@ -50,7 +46,7 @@ def test_each_document_is_a_row(tmp_path: Path, make_corpus: MakeCorpus) -> None
 def test_windows_overlap_by_the_token_that_is_a_label_and_then_an_input(
     tmp_path: Path, make_corpus: MakeCorpus
 ) -> None:
-    from mindformers_megatron.mindrecord import write_mindrecord
+    from mindformers_megatron.loader.mindrecord import write_mindrecord
 
     prefix = make_corpus("corpus", [30, 50, 21])
     stream = IndexedDataset(prefix).tokens(0, 101)
@@ -61,7 +57,7 @@ def test_windows_overlap_by_the_token_that_is_a_label_and_then_an_input(
 
 
 def test_nothing_is_left_of_what_cannot_be_written(tmp_path: Path, make_corpus: MakeCorpus) -> None:
-    from mindformers_megatron.mindrecord import write_mindrecord
+    from mindformers_megatron.loader.mindrecord import write_mindrecord
 
     prefix = make_corpus("corpus", [10])
     with pytest.raises(ConfigError, match="give no row"):

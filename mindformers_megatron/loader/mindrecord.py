@@ -1,8 +1,4 @@
-"""Writing a pair as MindRecord, for programs that read nothing else.
-
-It needs MindSpore, as the loader does, but nothing of MindFormers, whose import takes seconds and leaves folders
-behind; hence it stands beside the loader.
-"""
+"""Writing a pair as MindRecord, for programs that read nothing else."""
 
 import os
 from collections.abc import Callable, Iterator
