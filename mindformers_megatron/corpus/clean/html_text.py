@@ -24,10 +24,10 @@ from mindformers_megatron.corpus.clean.html_tags import (
     find_tags,
 )
 
-# Stands between pages; no byte of UTF-8.
-_BORDER = b"\xff"
+# Between pages, and in the place of tags, with the number of what they stand for added. None is a byte of UTF-8.
+_BORDER, _MARK = b"\xff", np.uint8(0xF8)
 _TAB, _LF, _SPACE = b"\t\n "
-# In the text, marks are the numbers of what they stand for. So other control characters become spaces.
+# In ``<pre>``, of control characters these two stay; elsewhere all are spaces.
 _PREFORMATTED = bytes(code if code > _SPACE or code in (_TAB, _LF) else _SPACE for code in range(256))
 # All that ``html.unescape`` looks up; most are the same few.
 _REFERENCE = re.compile(r"&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32};?)")
@@ -52,12 +52,7 @@ def texts_of_pages(pages: Sequence[str]) -> list[str]:
         joined = joined.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     raw = np.frombuffer(joined, np.uint8)
     borders = np.flatnonzero(raw == _BORDER[0])
-    tags = find_tags(joined, borders)
-    codes = np.maximum(raw, _SPACE)
-    closes = np.sort(np.append(tags.starts[tags.kinds == PREFORMATTED_END], borders))
-    for start, end in _ranges(tags.ends[tags.kinds == PREFORMATTED_BEGIN], closes):
-        codes[start:end] = np.frombuffer(joined[start:end].translate(_PREFORMATTED), np.uint8)
-    texts = _fold(_with_marks(codes, tags)).tobytes().split(_BORDER)[1:-1]
+    texts = _fold(_with_marks(raw.copy(), find_tags(joined, borders))).tobytes().split(_BORDER)[1:-1]
     # What a page begins with may be a fold, or lines and what ``<pre>`` begins with.
     return [_resolved(text.decode()).lstrip(" \t").strip("\n").rstrip() for text in texts]
 
@@ -80,7 +75,7 @@ def _with_marks(codes: Bytes, tags: Tags) -> Bytes:
     starts = tags.starts.copy()
     for least in (NOTHING + 1, PARAGRAPH_END):
         marked = np.flatnonzero(tags.kinds >= least)
-        codes[starts[marked]] = tags.kinds[marked]
+        codes[starts[marked]] = tags.kinds[marked] + _MARK
         starts[marked] += 1
     return codes[_outside(codes.size, starts, tags.ends)]
 
@@ -102,33 +97,35 @@ def _outside(size: int, starts: Places, ends: Places) -> NDArray[np.bool_]:
 
 def _fold(codes: Bytes) -> Bytes:
     """Replaces each run of marks and spaces by what the strongest of them stands for, or by one space."""
-    marks = np.flatnonzero(codes < _TAB)
-    kinds = codes[marks]
-    space = codes <= _SPACE
+    kinds = codes - _MARK
+    marks = np.flatnonzero(kinds - np.uint8(1) < PREFORMATTED_END)
+    kinds = kinds[marks]
+    text = np.maximum(codes, _SPACE)
+    space = text == _SPACE
     closes = np.append(marks[kinds == PREFORMATTED_END], np.flatnonzero(codes == _BORDER[0]))
     for start, end in _ranges(marks[kinds == PREFORMATTED_BEGIN][1::2] + 1, np.sort(closes)):
+        text[start:end] = np.frombuffer(codes[start:end].tobytes().translate(_PREFORMATTED), np.uint8)
         space[start:end] = False
+    alone = space.copy()
     space[marks] = True
     # A space alone, as between words, is what it is.
     keep = ~space
-    alone = codes == _SPACE
-    alone &= space
     alone[1:] &= keep[:-1]
     alone[:-1] &= keep[1:]
     keep |= alone
     # Text begins and ends with a border, so every other edge begins a run.
     starts = np.flatnonzero(keep[1:] != keep[:-1])[::2] + 1
     keep[starts] = True
-    codes[starts] = _SPACE
+    text[starts] = _SPACE
     runs = np.searchsorted(starts, marks, "right") - 1
     first = np.flatnonzero(np.diff(runs, prepend=-1))
     if first.size:
         strongest = np.maximum.reduceat(kinds, first)
         places = starts[runs[first]]
-        codes[places] = np.where(strongest == CELL_END, _TAB, _LF)
+        text[places] = np.where(strongest == CELL_END, _TAB, _LF)
         double = places[strongest >= PARAGRAPH_END] + 1
-        codes[double], keep[double] = _LF, True
-    return codes[keep]
+        text[double], keep[double] = _LF, True
+    return text[keep]
 
 
 def _ranges(starts: Places, closes: Places) -> Iterator[tuple[int, int]]:
