@@ -1,6 +1,7 @@
 """``mfm dedup``: copies and near copies of documents dropped."""
 
 import argparse
+from typing import Any
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,15 +22,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--ngram", type=int, default=5, metavar="N", help="words, or characters, of a shingle (5)")
     group.add_argument("--keep", choices=("first", "longest"), default="first", help="of those alike (first)")
 
+    group = parser.add_argument_group("a corpus that grows")
+    group.add_argument(
+        "--index",
+        metavar="FOLDER|redis://…",
+        help="drop what is near to documents of this index, and add those kept; it is made if it is not there",
+    )
+    group.add_argument("--index-read-only", action="store_true", help="compare with the index, and add nothing")
+
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
     from mindformers_megatron.cli.one_step import run_steps
     from mindformers_megatron.errors import ConfigError
 
-    steps = [{"exact_dedup": {"unit": unit}} for unit in args.exact]
+    steps: list[dict[str, Any]] = [{"exact_dedup": {"unit": unit}} for unit in args.exact]
     if not args.no_near:
-        steps.append({"near_dedup": {"threshold": args.near, "ngram": args.ngram, "keep": args.keep}})
+        near = {"threshold": args.near, "ngram": args.ngram, "keep": args.keep}
+        steps.append({"near_dedup": {**near, "index": args.index, "index_read_only": args.index_read_only}})
+    elif args.index:
+        raise ConfigError("--index is for near duplicates, and --no-near leaves these out; give one of the two")
     if not steps:
         raise ConfigError("--exact names nothing, and --no-near leaves the rest out; there is nothing to do")
     return run_steps(args, steps)

@@ -43,6 +43,7 @@ def run_steps(args: argparse.Namespace, steps: Sequence[Any], evaluation: Mappin
     import json
 
     from mindformers_megatron.cli.stage_progress import StageProgress
+    from mindformers_megatron.corpus.prepare.additions import claim_indexes
     from mindformers_megatron.corpus.prepare.export import check_export, export
     from mindformers_megatron.corpus.prepare.folder import OutputFolder
     from mindformers_megatron.corpus.prepare.report import write_report
@@ -64,24 +65,27 @@ def run_steps(args: argparse.Namespace, steps: Sequence[Any], evaluation: Mappin
             "memory_gb": args.memory_gb,
         },
         "the options",
+        published=args.output,
     )
     engine = open_engine(args.engine, workers=args.workers, address=args.address)
     progress = StageProgress()
-    try:
-        outcome = carry_out(recipe, engine, progress, Selection())
-    finally:
-        engine.close()
-        progress.close()
-        # It is not, where there is something to go on from.
-        with contextlib.suppress(OSError):
-            place.rmdir()
-    assert outcome is not None
-    count = export(outcome.divided, args.output)
-    statistics = write_report(outcome)
-    for path in folder.root.iterdir():
-        if path != folder.work:
-            path.replace(args.output.with_name(f"{args.output.name}.{path.name}"))
-    shutil.rmtree(place)
+    with claim_indexes(recipe) as indexes:
+        try:
+            outcome = carry_out(recipe, engine, progress, Selection())
+        finally:
+            engine.close()
+            progress.close()
+            # It is not, where there is something to go on from.
+            with contextlib.suppress(OSError):
+                place.rmdir()
+        assert outcome is not None
+        count = export(outcome.divided, args.output)
+        statistics = write_report(outcome)
+        for path in folder.root.iterdir():
+            if path != folder.work:
+                path.replace(args.output.with_name(f"{args.output.name}.{path.name}"))
+        indexes.add(outcome)
+        shutil.rmtree(place)
     came = sum(counts["documents_in"] for counts in statistics["steps"][0]["sources"].values())
     if args.json:
         print(json.dumps(statistics, ensure_ascii=False))

@@ -52,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
 def carry_out(recipe: "Recipe", args: argparse.Namespace, *, then_train: bool) -> int:
     """Does what a recipe says, showing progress on stderr and a summary on stdout; returns the exit code."""
     from mindformers_megatron.cli.stage_progress import StageProgress
+    from mindformers_megatron.corpus.prepare.additions import claim_indexes
     from mindformers_megatron.corpus.prepare.folder import OutputFolder
     from mindformers_megatron.corpus.prepare.report import write_report
     from mindformers_megatron.corpus.prepare.run import Selection
@@ -64,15 +65,17 @@ def carry_out(recipe: "Recipe", args: argparse.Namespace, *, then_train: bool) -
         raise ConfigError("--train needs a recipe with a tokenizer and with training.base_config, the YAML to train by")
     engine = open_engine(args.engine, workers=args.workers, address=args.address)
     progress = StageProgress()
-    try:
-        outcome = carry_out_recipe(recipe, engine, progress, Selection(only=args.only, start=args.start))
-    finally:
-        engine.close()
-        progress.close()
-    if outcome is None:
-        print(f"stage {args.only} is finished")
-        return 0
-    statistics = write_report(outcome)
+    with claim_indexes(recipe) as indexes:
+        try:
+            outcome = carry_out_recipe(recipe, engine, progress, Selection(only=args.only, start=args.start))
+        finally:
+            engine.close()
+            progress.close()
+        if outcome is None:
+            print(f"stage {args.only} is finished")
+            return 0
+        statistics = write_report(outcome)
+        indexes.add(outcome)
     if args.remove_work:
         shutil.rmtree(folder.work)
     print(json.dumps(statistics, ensure_ascii=False) if args.json else _summary(statistics, folder))

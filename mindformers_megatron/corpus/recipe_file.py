@@ -16,6 +16,8 @@ from mindformers_megatron.corpus.parameters import from_options
 from mindformers_megatron.corpus.passages import Unit
 from mindformers_megatron.corpus.prepare.contamination import Decontaminate, EvaluationSet
 from mindformers_megatron.corpus.prepare.exact import ExactDedup
+from mindformers_megatron.corpus.prepare.folder import OutputFolder
+from mindformers_megatron.corpus.prepare.growing import GrowingIndex
 from mindformers_megatron.corpus.prepare.near import NearDedup
 from mindformers_megatron.corpus.readers.sources import Source
 from mindformers_megatron.corpus.recipe import (
@@ -46,6 +48,12 @@ class _EvaluationOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _NearDedupOptions(NearOptions):
+    index: str | None = None
+    index_read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Sections:
     """The file as it is written."""
 
@@ -64,7 +72,7 @@ class _Sections:
     seed: int = 1
 
 
-def read_recipe(values: Mapping[str, Any], where: str) -> Recipe:
+def read_recipe(values: Mapping[str, Any], where: str, *, published: Path | None = None) -> Recipe:
     """Makes a recipe of what its file says, and checks it whole.
 
     ``${NAME}`` in a path stands for a variable of the environment, or for ``PYTHON_LIBRARY`` and ``SITE_PACKAGES``: the
@@ -73,6 +81,7 @@ def read_recipe(values: Mapping[str, Any], where: str) -> Recipe:
     Args:
         values: as they come from YAML.
         where: the name of the file, for errors.
+        published: what there is when a run has published what it keeps; None: the statistics in the output folder.
 
     Raises:
         ConfigError: one line: an unknown name (with the nearest known one), a missing one, or a bad value.
@@ -89,12 +98,14 @@ def read_recipe(values: Mapping[str, Any], where: str) -> Recipe:
         raise ConfigError(f"{where}: output is {sections.output!r}; expected a folder")
     sets = _evaluation(sections.evaluation, f"{where}: evaluation")
     sources = _sources(sections.sources, f"{where}: sources")
-    steps = _steps(sections.steps, sets, [source.name for source in sources], f"{where}: steps")
+    output = Path(_filled(sections.output, where))
+    published = published or OutputFolder(output).statistics
+    steps = _steps(sections.steps, sets, [source.name for source in sources], published, f"{where}: steps")
     if sets and not any(isinstance(step, Decontaminate) for step in steps):
         raise ConfigError(f"{where}: evaluation sets are given, but no step looks for them; add {Decontaminate.name}")
     seed = _number(sections.seed, int, 0, f"{where}: seed")
     return Recipe(
-        output=Path(_filled(sections.output, where)),
+        output=output,
         sources=sources,
         steps=steps,
         splits=_splits(sections.splits, int(seed), f"{where}: splits"),
@@ -134,7 +145,7 @@ def _sources(sections: Any, where: str) -> tuple[RecipeSource, ...]:
 
 
 def _steps(
-    entries: Any, sets: tuple[EvaluationSet, ...], sources: Sequence[str], where: str
+    entries: Any, sets: tuple[EvaluationSet, ...], sources: Sequence[str], published: Path, where: str
 ) -> tuple[Step | GlobalStep, ...]:
     if not isinstance(entries, list | tuple):
         raise ConfigError(f"{where}: {entries!r}; expected a list of steps")
@@ -143,7 +154,7 @@ def _steps(
         here = f"{where}: {number}"
         for one in DEFAULT_CHAIN if entry == DEFAULT else (entry,):
             try:
-                step = _global_step(one, sets) or build_step(one)
+                step = _global_step(one, sets, published) or build_step(one)
             except ConfigError as error:
                 raise ConfigError(f"{here}: {error}") from None
             if isinstance(step, ForSources):
@@ -155,7 +166,7 @@ def _steps(
     return tuple(steps)
 
 
-def _global_step(entry: Any, sets: tuple[EvaluationSet, ...]) -> GlobalStep | None:
+def _global_step(entry: Any, sets: tuple[EvaluationSet, ...], published: Path) -> GlobalStep | None:
     """None if it is another step."""
     name, options = entry, None
     if isinstance(entry, Mapping) and len(entry) == 1:
@@ -164,7 +175,7 @@ def _global_step(entry: Any, sets: tuple[EvaluationSet, ...]) -> GlobalStep | No
     if name == ExactDedup.name:
         return ExactDedup(from_options(ExactOptions, options, here))
     if name == NearDedup.name:
-        return NearDedup(from_options(NearOptions, options, here))
+        return _near_dedup(from_options(_NearDedupOptions, options, here), published, here)
     if name == Decontaminate.name:
         if not sets:
             raise ConfigError(f"{here}: there are no evaluation sets; name them under evaluation")
@@ -173,6 +184,15 @@ def _global_step(entry: Any, sets: tuple[EvaluationSet, ...]) -> GlobalStep | No
     if isinstance(name, str) and name not in names:
         raise ConfigError(unknown_option(name, names).replace("option", "step"))
     return None
+
+
+def _near_dedup(given: _NearDedupOptions, published: Path, where: str) -> NearDedup:
+    options = NearOptions(**{item.name: getattr(given, item.name) for item in fields(NearOptions)})
+    if given.index is not None:
+        return NearDedup(options, GrowingIndex(_filled(given.index, where), published, given.index_read_only))
+    if given.index_read_only:
+        raise ConfigError(f"{where}: index_read_only is given, but no index")
+    return NearDedup(options)
 
 
 def _evaluation(sections: Any, where: str) -> tuple[EvaluationSet, ...]:

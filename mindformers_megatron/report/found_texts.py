@@ -74,8 +74,8 @@ def _chosen_clusters(table: Path, count: int) -> list[tuple[int, Name, list[tupl
     members: dict[Name, list[tuple[Name, float]]] = {}
     sizes: dict[Name, int] = {}
     for row in _rows(table, ("part", "similarity", *(f"kept_{column}" for column in _NAMES))):
-        # A line or paragraph that repeats is not a document that does.
-        if row["part"] is None:
+        # A line or paragraph that repeats is not a document that does; and texts of an index are not at hand.
+        if row["part"] is None and row["kept_source"] is not None:
             kept = _name(row, "kept_")
             sizes[kept] = sizes.get(kept, 1) + 1
             others = members.setdefault(kept, [])

@@ -74,8 +74,9 @@ class NearOptions:
         return self.bands or choose_bands(self.threshold, self.permutations)
 
     def index_options(self) -> dict[str, Any]:
-        """Returns what two documents must have been hashed with for their signatures and bands to be compared."""
+        """Returns what an index is made with once and for all: how documents are hashed, and when they are alike."""
         return {
+            "threshold": self.threshold,
             "ngram": self.ngram,
             "permutations": self.permutations,
             "seed": self.seed,

@@ -8,9 +8,9 @@ The texts are not at hand any more, so similarity is estimated from the signatur
 sqrt(J (1 - J) / K): 0.04 at J = 0.7 and 128 permutations.
 """
 
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,23 +18,23 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from mindformers_megatron.corpus.dedup.lsh import BAND_ROW, Bands, band_keys, band_rows
-from mindformers_megatron.corpus.dedup.minhash import is_empty, similarity
+from mindformers_megatron.corpus.dedup.index_segment import (
+    open_segment,
+    remove_segment,
+    same_segments,
+    write_segment,
+)
 from mindformers_megatron.corpus.dedup.near import NearOptions
-from mindformers_megatron.corpus.dedup.spill import Bound, Spill
+from mindformers_megatron.corpus.dedup.spill import Bound
 from mindformers_megatron.errors import ConfigError, DataError
-from mindformers_megatron.format.atomic import StagedFile, open_atomically
+from mindformers_megatron.format.atomic import StagedFile
 
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
 F32 = npt.NDArray[np.float32]
 
-_VERSION = 1
+_VERSION = 2
 _INDEX = "index.json"
-# Documents looked at for one key; those that share one are alike, and the first of them stand for the rest.
-_MOST_PER_KEY = 64
-# Candidates compared at once, of two signatures each.
-_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,25 @@ class Matches:
     similarity: F32
 
 
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """Whose documents a segment holds, so that whoever made them knows them again.
+
+    Attributes:
+        output: where they were published.
+        content: a hash of the documents that they were chosen from.
+    """
+
+    output: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    documents: int
+    addition: Addition | None
+
+
 class NearIndex:
     """An index in a folder.
 
@@ -59,7 +78,7 @@ class NearIndex:
 
     Args:
         folder: of the index; made, and the index with it, by the first addition.
-        options: ``ngram``, ``permutations``, ``seed`` and the bands must be those of the index.
+        options: ``threshold``, ``ngram``, ``permutations``, ``seed`` and the bands must be those of the index.
 
     Raises:
         ConfigError: the index was made with other options.
@@ -70,52 +89,103 @@ class NearIndex:
         self.folder = folder
         self.options = options
         self._bands = options.chosen_bands()
+        self._claimed: StagedFile | None = None
         self._open_all()
 
     def __len__(self) -> int:
         """Returns the number of documents."""
         return int(self._firsts[-1])
 
-    def add(self, parts: Iterable[tuple[Sequence[str], U32]], *, bound: Bound | None = None) -> None:
+    @property
+    def additions(self) -> list[Addition | None]:
+        """Whose documents are in it, in the order in which they were added; None: nobody said so."""
+        return [entry.addition for entry in self._entries.values()]
+
+    @contextlib.contextmanager
+    def claim(self) -> Iterator[None]:
+        """Keeps others from adding, so that what is found in the meantime holds when it is added to.
+
+        Raises:
+            ConfigError: another process is adding, or the folder cannot be written to.
+        """
+        if self._claimed is not None:
+            yield
+            return
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"{self.folder}: no folder for an index can be made: {error.strerror}") from None
+        self._claimed = StagedFile(self.folder / _INDEX, exclusive=True)
+        try:
+            # What a killed process was in the midst of writing.
+            for left_over in self.folder.glob("*.*.*.tmp"):
+                left_over.unlink(missing_ok=True)
+            # What others have added since this was opened goes on to count.
+            self._open_all()
+            yield
+        finally:
+            if self._claimed is not None:
+                self._claimed.discard()
+                self._claimed = None
+            # It is not empty, if there was an index or is one now.
+            with contextlib.suppress(OSError):
+                self.folder.rmdir()
+
+    def add(
+        self,
+        parts: Iterable[tuple[Sequence[str], U32]],
+        *,
+        addition: Addition | None = None,
+        bound: Bound | None = None,
+    ) -> None:
         """Adds documents; whole or not at all.
 
         Args:
             parts: ids, and the signatures of these documents (``minhash.sign`` with the index's options); one part in
                 memory at a time.
+            addition: whose they are. Documents that the index already has of it are replaced, in their place.
             bound: memory for sorting band keys.
 
         Raises:
             ConfigError: another process is adding.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        staged = StagedFile(self.folder / _INDEX, exclusive=True)
-        try:
-            # What others have added since this was opened goes on to count.
-            segments = self._read()
-            name = f"{len(segments) + 1:06d}"
-            rows = _write_segment(self.folder, name, parts, self._bands, bound or Bound())
+        with self.claim():
+            assert self._claimed is not None
+            # A number that no segment has had: who reads the index may still have the files of an old one to open.
+            name = f"{max(map(int, self._entries), default=0) + 1:06d}"
+            entry = _Entry(write_segment(self.folder / name, parts, self._bands, bound or Bound()), addition)
+            former = next((key for key, held in self._entries.items() if addition and held.addition == addition), None)
+            if former is not None and same_segments(self.folder / former, self.folder / name):
+                remove_segment(self.folder / name)
+                return
+            entries = {name if key == former else key: held for key, held in self._entries.items()} | {name: entry}
             content = {
                 "version": _VERSION,
                 "options": self.options.index_options(),
-                "segments": {**segments, name: rows},
+                "segments": {key: asdict(held) for key, held in entries.items()},
             }
-            staged.file.write(orjson.dumps(content, option=orjson.OPT_INDENT_2))
-            staged.commit()
-        finally:
-            staged.discard()
+            self._claimed.file.write(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+            self._claimed.commit()
+            self._claimed = None
+            if former is not None:
+                remove_segment(self.folder / former)
         self._open_all()
 
-    def find(self, signatures: U32) -> Matches:
+    def find(self, signatures: U32, *, before: Addition | None = None) -> Matches:
         """Finds documents of the index that are at least as similar as the threshold.
 
         Args:
             signatures: uint32[D, K] of the documents asked for.
+            before: only documents that were in the index before those of this addition; all, if it has none of it.
         """
         nothing = np.zeros(0, dtype=np.int64)
-        parts = [Matches(nothing, nothing, np.zeros(0, dtype=np.float32))]
-        for first, segment in zip(self._firsts, self._segments, strict=False):
-            parts += segment.find(signatures, self._bands, self.options.threshold, int(first))
-        queries, rows, alike = (np.concatenate([getattr(part, name) for part in parts]) for name in Matches.__slots__)
+        found = [(nothing, nothing, np.zeros(0, dtype=np.float32))]
+        for first, segment, addition in zip(self._firsts, self._segments, self.additions, strict=False):
+            if before is not None and addition == before:
+                break
+            parts = segment.find(signatures, self._bands, self.options.threshold)
+            found += [(queries, rows + int(first), alike) for queries, rows, alike in parts]
+        queries, rows, alike = map(np.concatenate, zip(*found, strict=True))
         order = np.lexsort((rows, -alike, queries))
         return Matches(queries[order], rows[order], alike[order])
 
@@ -131,11 +201,16 @@ class NearIndex:
         return ids
 
     def _open_all(self) -> None:
-        self._segments = [self._open(name, rows) for name, rows in self._read().items()]
+        self._entries = self._read()
+        permutations = self.options.permutations
+        self._segments = [
+            open_segment(self.folder / name, entry.documents, self._bands, permutations)
+            for name, entry in self._entries.items()
+        ]
         self._firsts = np.cumsum([0, *(segment.signatures.shape[0] for segment in self._segments)])
 
-    def _read(self) -> dict[str, int]:
-        """The segments in force, and how many documents each has."""
+    def _read(self) -> dict[str, _Entry]:
+        """The segments in force."""
         path = self.folder / _INDEX
         try:
             content = orjson.loads(path.read_bytes())
@@ -152,122 +227,12 @@ class NearIndex:
                     f"{path}: the index was made with {name} {options.get(name)}, asked for is {value}; an index keeps "
                     "its options"
                 )
-        return dict(segments)
-
-    def _open(self, name: str, rows: int) -> "_Segment":
-        path = self.folder / name
-        count = rows * self._bands.count
-        permutations = self.options.permutations
-        keys = _map(path.with_suffix(".keys"), "<u8")
-        owners = _map(path.with_suffix(".rows"), "<u4")
-        signatures = _map(path.with_suffix(".signatures"), "<u4")
-        ids = _read_ids(path.with_suffix(".ids"))
-        # Documents without words have a signature but no keys.
-        if keys.size != owners.size or keys.size > count or signatures.size != rows * permutations or len(ids) != rows:
-            raise DataError(
-                f"{path}: {keys.size} keys, {owners.size} rows, {signatures.size} places and {len(ids)} ids do not fit "
-                f"{rows} documents; make the index again"
-            )
-        return _Segment(keys, owners, signatures.reshape(rows, permutations), ids)
-
-
-@dataclass(frozen=True, slots=True)
-class _Segment:
-    keys: npt.NDArray[np.uint64]
-    rows: U32
-    signatures: U32
-    ids: Any
-
-    def find(self, signatures: U32, bands: Bands, threshold: float, first_row: int) -> Iterator[Matches]:
-        asked = np.flatnonzero(~is_empty(signatures))
-        wanted = band_keys(signatures[asked], bands).ravel()
-        # In the order of the keys, neighbouring look-ups read the same pages.
-        order = np.argsort(wanted)
-        wanted = wanted[order]
-        first = np.searchsorted(self.keys, wanted)
-        sizes = np.minimum(np.searchsorted(self.keys, wanted, side="right") - first, _MOST_PER_KEY)
-        places = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(first, sizes)
-        queries = np.repeat(asked[order // bands.count], sizes)
-        # Row and query in one number, so that each pair is compared once.
-        pairs = np.unique(queries.astype(np.uint64) << np.uint64(32) | self.rows[places])
-        queries, rows = (pairs >> np.uint64(32)).astype(np.int64), (pairs & np.uint64(0xFFFFFFFF)).astype(np.int64)
-        for begin in range(0, pairs.size, _AT_ONCE):
-            some = slice(begin, begin + _AT_ONCE)
-            alike = similarity(signatures[queries[some]], self.signatures[rows[some]])
-            found = alike >= np.float32(threshold)
-            yield Matches(queries[some][found], rows[some][found] + first_row, alike[found])
-
-
-def _write_segment(
-    folder: Path, name: str, parts: Iterable[tuple[Sequence[str], U32]], bands: Bands, bound: Bound
-) -> int:
-    """Writes the files of a segment and returns how many documents it has."""
-    path = folder / name
-    rows = 0
-    with _IdsWriter(path.with_suffix(".ids")) as writer, open_atomically(path.with_suffix(".signatures")) as file:
-        for ids, signatures in parts:
-            if len(ids) != signatures.shape[0]:
-                raise ValueError(f"{len(ids)} ids for {signatures.shape[0]} signatures")
-            writer.add(ids)
-            file.write(signatures.astype("<u4", copy=False).tobytes())
-            rows += len(ids)
-    if rows >= 1 << 32:
-        raise ConfigError(f"{folder}: {rows:,} documents in one addition; add fewer than {1 << 32:,} at a time")
-    written = _map(path.with_suffix(".signatures"), "<u4").reshape(rows, -1 if rows else 0)
-    with (
-        Spill(BAND_ROW, "key", limit=1 << 64, expected_rows=rows * bands.count, bound=bound) as keyed,
-        open_atomically(path.with_suffix(".keys")) as keys,
-        open_atomically(path.with_suffix(".rows")) as owners,
-    ):
-        for first in range(0, rows, _AT_ONCE):
-            keyed.add(band_rows(np.asarray(written[first : first + _AT_ONCE]), bands, first))
-        for chunk in keyed:
-            chunk = chunk[np.lexsort((chunk["document"], chunk["key"]))]
-            keys.write(chunk["key"].astype("<u8").tobytes())
-            owners.write(chunk["document"].astype("<u4").tobytes())
-    return rows
-
-
-class _IdsWriter:
-    """Writes ids to an Arrow file, which is mapped and read at any place."""
-
-    def __init__(self, path: Path) -> None:
-        import pyarrow as pa
-
-        self._arrow: Any = pa
-        self._staged = StagedFile(path)
-        self._schema = pa.schema([pa.field("id", pa.large_string(), nullable=False)])
-        self._writer = pa.ipc.new_file(self._staged.file, self._schema)
-
-    def add(self, ids: Sequence[str]) -> None:
-        self._writer.write_batch(
-            self._arrow.record_batch([self._arrow.array(ids, self._arrow.large_string())], schema=self._schema)
-        )
-
-    def __enter__(self) -> "_IdsWriter":
-        return self
-
-    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         try:
-            self._writer.close()
-            if kind is None:
-                self._staged.commit()
-        finally:
-            self._staged.discard()
+            return {str(int(name)).zfill(6): _entry(values) for name, values in segments.items()}
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{path}: no index of near duplicates: {error}") from None
 
 
-def _read_ids(path: Path) -> Any:
-    import pyarrow as pa
-
-    try:
-        return pa.ipc.open_file(pa.memory_map(os.fspath(path))).read_all()["id"]
-    except (pa.ArrowException, OSError, KeyError) as error:
-        raise DataError(f"{path}: no ids of an index: {str(error).splitlines()[0]}") from None
-
-
-def _map(path: Path, dtype: str) -> npt.NDArray[Any]:
-    try:
-        # An empty file cannot be mapped.
-        return np.memmap(path, dtype, mode="r") if path.stat().st_size else np.zeros(0, dtype=dtype)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: cannot be read: {error}") from None
+def _entry(values: Mapping[str, Any]) -> _Entry:
+    addition = values["addition"]
+    return _Entry(int(values["documents"]), None if addition is None else Addition(**addition))

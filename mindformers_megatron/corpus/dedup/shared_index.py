@@ -33,15 +33,17 @@ class SharedIndex:
 
     Args:
         name: of the index; all who use the name share it.
-        options: ``ngram``, ``permutations``, ``seed`` and the bands must be those of the index, if it exists.
+        options: ``threshold``, ``ngram``, ``permutations``, ``seed`` and the bands must be those of the index, if it
+            exists.
         redis: how to connect: ``host``, ``port``, ``password`` and whatever else ``redis.Redis`` takes.
+        create: make the index, if it is not there.
 
     Raises:
-        ConfigError: ``redis`` is not installed, or the index was made with other options.
+        ConfigError: ``redis`` is not installed, the index is not there, or it was made with other options.
         DataError: the server cannot be reached.
     """
 
-    def __init__(self, name: str, options: NearOptions, redis: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, options: NearOptions, redis: Mapping[str, Any], *, create: bool = True) -> None:
         try:
             import redis as client
         except ImportError:
@@ -53,7 +55,8 @@ class SharedIndex:
         self._where = f"Redis at {redis.get('host', 'localhost')}:{redis.get('port', 6379)}, index {name}"
         self._error = client.RedisError
         self._client = client.Redis(**redis)
-        self._check_options(name)
+        self._completed_key = f"{name}_completed".encode()
+        self._check_options(name, create=create)
         self._lsh = needed("datasketch", "a shared index").MinHashLSH(
             num_perm=options.permutations,
             params=(self._bands.count, self._bands.rows),
@@ -97,13 +100,28 @@ class SharedIndex:
             raise DataError(f"{self._where}: {error}") from None
         return found
 
+    def complete(self, addition: bytes) -> None:
+        """Notes that an addition, under whatever name, is there as a whole; again, it changes nothing."""
+        try:
+            if addition not in self.completed():
+                self._client.rpush(self._completed_key, addition)
+        except self._error as error:
+            raise DataError(f"{self._where}: {error}") from None
+
+    def completed(self) -> list[bytes]:
+        """Returns the additions that are there as a whole, in the order in which they became so."""
+        try:
+            return list(self._client.lrange(self._completed_key, 0, -1))
+        except self._error as error:
+            raise DataError(f"{self._where}: {error}") from None
+
     def clear(self) -> None:
         """Removes the index from the server."""
         try:
             for storage in (self._lsh.keys, *self._lsh.hashtables):
                 if keys := list(storage):
                     storage.remove(*keys)
-            self._client.delete(self._options_key)
+            self._client.delete(self._options_key, self._completed_key)
         except self._error as error:
             raise DataError(f"{self._where}: {error}") from None
 
@@ -136,14 +154,17 @@ class SharedIndex:
             found.append([(other, -value) for value, other in sorted(close)])
         return found
 
-    def _check_options(self, name: str) -> None:
+    def _check_options(self, name: str, *, create: bool) -> None:
         identity = self.options.index_options()
         self._options_key = f"{name}_options".encode()
         try:
-            self._client.set(self._options_key, orjson.dumps(identity), nx=True)
+            if create:
+                self._client.set(self._options_key, orjson.dumps(identity), nx=True)
             held = orjson.loads(self._client.get(self._options_key) or b"null")
         except (self._error, orjson.JSONDecodeError) as error:
             raise DataError(f"{self._where}: {error}") from None
+        if held is None:
+            raise ConfigError(f"{self._where}: there is none; it is made by what adds to it")
         for field, value in identity.items():
             if not isinstance(held, dict) or held.get(field) != value:
                 raise ConfigError(

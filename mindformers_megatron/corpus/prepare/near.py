@@ -12,14 +12,23 @@ import numpy.typing as npt
 
 from mindformers_megatron.corpus.batch import Batch
 from mindformers_megatron.corpus.dedup.duplicates import read_duplicates, write_duplicates
-from mindformers_megatron.corpus.dedup.lsh import BAND_ROW, PAIR_ROW, find_candidates
-from mindformers_megatron.corpus.dedup.near import NearDuplicates, NearOptions, paired_documents, resolve, shard_rows
+from mindformers_megatron.corpus.dedup.lsh import BAND_ROW, PAIR_ROW, band_rows, find_candidates
+from mindformers_megatron.corpus.dedup.minhash import sign
+from mindformers_megatron.corpus.dedup.near import NearDuplicates, NearOptions, paired_documents, resolve
 from mindformers_megatron.corpus.dedup.shingle_store import write_store
 from mindformers_megatron.corpus.dedup.shingles import Shingles, shingle_sets
 from mindformers_megatron.corpus.dedup.spill import Rows
 from mindformers_megatron.corpus.jobs import Job, run_jobs
 from mindformers_megatron.corpus.prepare.exact import TABLE, DropDuplicates
 from mindformers_megatron.corpus.prepare.exchange import Arrays, Gathered, Room, joined, load_arrays, save_arrays
+from mindformers_megatron.corpus.prepare.growing import (
+    INDEXED,
+    REASON,
+    DropAlike,
+    GrowingIndex,
+    forget_indexed,
+    read_indexed,
+)
 from mindformers_megatron.corpus.shards import read_columns
 from mindformers_megatron.corpus.steps import Step
 from mindformers_megatron.format.fingerprint import fingerprint_of
@@ -35,30 +44,39 @@ class NearDedup:
 
     Attributes:
         options: what resembles, and which is kept.
+        index: of documents of earlier runs, which are kept instead of any of these; None: there are none.
     """
 
     name: ClassVar[str] = "near_dedup"
     version: ClassVar[int] = 1
 
     options: NearOptions = field(default_factory=NearOptions)
+    index: GrowingIndex | None = None
 
     def settings(self) -> dict[str, Any]:
         """See ``Survey.settings``."""
         parameters = {**asdict(self.options), "bands": asdict(self.options.chosen_bands())}
-        return {"name": self.name, "version": self.version, "parameters": parameters}
+        settings = {"name": self.name, "version": self.version, "parameters": parameters}
+        return settings if self.index is None else {**settings, "index": self.index.state(self.options)}
 
     def gathering(self) -> dict[str, Any]:
         """See ``Survey.gathering``."""
-        return {"name": self.name, "version": self.version, "parameters": self.options.index_options()}
+        options = self.options.index_options()
+        # It decides by way of the bands alone.
+        options.pop("threshold")
+        gathering = {"name": self.name, "version": self.version, "parameters": options}
+        return gathering if self.index is None else {**gathering, "signatures": True}
 
     def gatherer(self) -> "_Bands":
         """See ``Survey.gatherer``."""
-        return _Bands(self.options)
+        return _Bands(self.options, with_signatures=self.index is not None)
 
     def find(self, shards: Sequence[Gathered], room: Room) -> dict[str, Any]:
         """See ``Survey.find``."""
         documents = sum(given.shard.documents for given in shards)
-        pairs = self._pairs(shards, documents, room)
+        forget_indexed(room.folder)
+        indexed = None if self.index is None else self.index.find(shards, self.options, room.folder)
+        pairs = self._pairs(shards, documents, indexed, room)
         candidates = paired_documents(pairs, documents)
         np.save(room.folder / _CANDIDATES, candidates)
         store_folder = room.folder / "store"
@@ -83,19 +101,23 @@ class NearDedup:
         for left_over in (store_folder, room.folder / "shingles"):
             shutil.rmtree(left_over, ignore_errors=True)
         (room.folder / "pairs.bin").unlink()
-        return _summary(found, compared)
+        summary = _summary(found, compared)
+        return summary if indexed is None else {**summary, REASON: int(indexed.size)}
 
     def applier(self, found: Path, given: Gathered) -> Step:
         """See ``Exchange.applier``."""
         shard = given.shard
-        table = read_duplicates(found / TABLE, shard.first, shard.first + shard.documents)
+        last = shard.first + shard.documents
+        table = read_duplicates(found / TABLE, shard.first, last)
+        if self.index is not None:
+            return DropAlike(table, read_indexed(found / INDEXED, shard.first, last), shard.first)
         return DropDuplicates(table, shard.first, "line")
 
-    def _pairs(self, shards: Sequence[Gathered], documents: int, room: Room) -> Rows:
-        """The candidates, in a mapped file."""
+    def _pairs(self, shards: Sequence[Gathered], documents: int, indexed: I64 | None, room: Room) -> Rows:
+        """The candidates, in a mapped file; none of those that resemble documents of the index."""
         path = room.folder / "pairs.bin"
         found = find_candidates(
-            (_placed(given) for given in shards),
+            (_placed(given, indexed) for given in shards),
             self.options.chosen_bands(),
             documents=documents,
             bound=room.bound,
@@ -151,23 +173,29 @@ def _shingle(candidates: Path, ngram: int, task: _ShingleTask) -> dict[str, Any]
 
 
 class _Bands:
-    def __init__(self, options: NearOptions) -> None:
-        self._options = options
+    def __init__(self, options: NearOptions, *, with_signatures: bool) -> None:
+        self._options, self._with_signatures = options, with_signatures
+        self._signatures: list[npt.NDArray[np.uint32]] = [np.zeros((0, options.permutations), dtype=np.uint32)]
         self._rows: list[Rows] = []
         self._lengths: list[int] = []
 
     def add(self, batch: Batch) -> None:
-        self._rows.append(shard_rows(batch.texts, self._options, first_document=len(self._lengths)))
+        options = self._options
+        signatures = sign(batch.texts, ngram=options.ngram, permutations=options.permutations, seed=options.seed)
+        self._rows.append(band_rows(signatures, options.chosen_bands(), len(self._lengths)))
+        if self._with_signatures:
+            self._signatures.append(signatures)
         self._lengths += map(len, batch.texts)
 
     def arrays(self) -> Arrays:
-        return {"rows": joined(self._rows, BAND_ROW), "lengths": np.array(self._lengths, dtype=np.int64)}
+        arrays = {"rows": joined(self._rows, BAND_ROW), "lengths": np.array(self._lengths, dtype=np.int64)}
+        return {**arrays, "signatures": np.concatenate(self._signatures)} if self._with_signatures else arrays
 
 
-def _placed(given: Gathered) -> Rows:
+def _placed(given: Gathered, left_out: I64 | None) -> Rows:
     rows: Rows = given.load()["rows"]
     rows["document"] += given.shard.first
-    return rows
+    return rows if left_out is None else rows[~np.isin(rows["document"], left_out)]
 
 
 def _lengths(shards: Sequence[Gathered], documents: I64) -> I64:

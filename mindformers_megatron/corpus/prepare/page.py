@@ -116,6 +116,8 @@ def _global_steps(statistics: Values) -> Iterator[str]:
                 f"- {step['step']}: {step['clusters']:,} clusters of {step['documents_in_clusters']:,} documents, "
                 f"{step['dropped']:,} dropped; {step['compared_pairs']:,} pairs compared"
             )
+            if "in_index" in step:
+                yield f"    {step['in_index']:,} resemble documents of the index"
             sizes = sorted(step["clusters_by_size"].items(), key=lambda item: int(item[0]))
             if sizes:
                 shown = ", ".join(f"{count:,} of {size}" for size, count in sizes[:_MOST])

@@ -8,7 +8,9 @@ from typing import Any
 from mindformers_megatron.corpus.jobs import Job
 from mindformers_megatron.corpus.prepare.exchange import Gathered, Shard, Survey
 from mindformers_megatron.corpus.prepare.folder import OutputFolder
+from mindformers_megatron.corpus.prepare.growing import REASON
 from mindformers_megatron.corpus.prepare.job_runner import JobRunner, Progress, Values
+from mindformers_megatron.corpus.prepare.near import NearDedup
 from mindformers_megatron.corpus.prepare.outcome import Corpus, Outcome, PartShard, StageOutcome
 from mindformers_megatron.corpus.prepare.packing import pack
 from mindformers_megatron.corpus.prepare.raw import RawPart, find_parts
@@ -114,7 +116,7 @@ def _carry_out(
             return None
     last = outcomes[-1]
     if not any(shard.documents for shard in last.shards):
-        raise DataError(f"{recipe.output}: no document is left after the steps; mfm prepare --dry-run shows some")
+        _check_nothing(recipe, folder, outcomes)
     divided = _divide(recipe, folder, jobs, last)
     if only == SPLIT and only != names[-1]:
         return None
@@ -128,6 +130,16 @@ def _carry_out(
         divided=tuple(divided),
         corpora=tuple(corpora),
     )
+
+
+def _check_nothing(recipe: Recipe, folder: OutputFolder, outcomes: Sequence[StageOutcome]) -> None:
+    """Accepts that no document is left where an index has them all, unless pairs are to be made of them."""
+    for outcome in outcomes:
+        step = outcome.stage.incoming
+        if recipe.tokenizer is None and isinstance(step, NearDedup) and step.index and outcome.found[REASON]:
+            step.index.refuse_nothing(step.options, folder.found(outcome.stage.name))
+            return
+    raise DataError(f"{recipe.output}: no document is left after the steps; mfm prepare --dry-run shows some")
 
 
 class _StageRun:

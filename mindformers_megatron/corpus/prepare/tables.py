@@ -13,15 +13,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mindformers_megatron.corpus.dedup.duplicates import WHOLE, Duplicates, duplicates_in
+from mindformers_megatron.corpus.dedup.earlier import Nearest
 from mindformers_megatron.corpus.prepare.contamination import SPANS
 from mindformers_megatron.corpus.prepare.exact import TABLE
 from mindformers_megatron.corpus.prepare.exchange import Shard
+from mindformers_megatron.corpus.prepare.growing import INDEXED, indexed_in
 from mindformers_megatron.corpus.shards import read_columns
 from mindformers_megatron.format.atomic import open_atomically
 
 I64 = npt.NDArray[np.int64]
 
-_COLUMNS = ("id", "source", "file", "line")
+_NAMES_SCHEMA = {"id": pa.string(), "source": pa.string(), "file": pa.string(), "line": pa.int64()}
+_COLUMNS = tuple(_NAMES_SCHEMA)
 # Of a row with two names, while it is put together.
 _BYTES_OF_ROW = 1024
 _FEWEST_ROWS = 1 << 12
@@ -65,7 +68,7 @@ def name_documents(shards: Sequence[Shard], numbers: I64) -> Names:
             if first < last:
                 tables.append(table.take(wanted[first:last] - begin))
             begin = end
-    schema = pa.schema([("id", pa.string()), ("source", pa.string()), ("file", pa.string()), ("line", pa.int64())])
+    schema = pa.schema(_NAMES_SCHEMA)
     rows = pa.concat_tables([table.cast(schema) for table in tables]) if tables else schema.empty_table()
     return Names(wanted, rows)
 
@@ -74,7 +77,8 @@ def write_duplicate_table(found: Path, shards: Sequence[Shard], path: Path, memo
     """Writes what was dropped as a duplicate, and what is kept instead.
 
     Columns: ``id``, ``source``, ``file``, ``line`` of the document, ``part`` (its line or paragraph, from 0; null: the
-    whole), ``similarity``, and ``kept_id``, ``kept_source``, ``kept_file``, ``kept_line``.
+    whole), ``similarity``, and ``kept_id``, ``kept_source``, ``kept_file``, ``kept_line``. Those that resemble
+    documents of an index follow; of these only the id is known.
 
     Args:
         found: what the step has found.
@@ -92,7 +96,20 @@ def write_duplicate_table(found: Path, shards: Sequence[Shard], path: Path, memo
             **names.of(duplicates.kept, "kept_"),
         }
 
-    _write(path, map(named, duplicates_in(found / TABLE, _rows_at_once(memory_bytes))))
+    def named_indexed(indexed: Nearest) -> dict[str, Any]:
+        count = len(indexed.ids)
+        kept_ids = {"kept_id": pa.array(indexed.ids, pa.string())}
+        return {
+            **name_documents(shards, indexed.places).of(indexed.places),
+            "part": pa.nulls(count, pa.int32()),
+            "similarity": pa.array(indexed.similarity),
+            **{f"kept_{name}": pa.nulls(count, kind) for name, kind in _NAMES_SCHEMA.items()} | kept_ids,
+        }
+
+    at_once = _rows_at_once(memory_bytes)
+    is_indexed = (found / INDEXED).exists()
+    indexed = map(named_indexed, indexed_in(found / INDEXED, at_once) if is_indexed else ())
+    _write(path, itertools.chain(map(named, duplicates_in(found / TABLE, at_once)), indexed))
 
 
 def write_contamination_table(found: Path, shards: Sequence[Shard], path: Path, memory_bytes: int) -> None:
