@@ -12,6 +12,7 @@ import numpy.typing as npt
 from mindformers_megatron.errors import ConfigError, DataError
 from mindformers_megatron.sampling.boundaries import boundary_marks, eod_marks
 from mindformers_megatron.sampling.corpora import Corpus, open_corpora
+from mindformers_megatron.sampling.identity import identity_of
 from mindformers_megatron.sampling.layout import Layout, ReadTokens, Tokens
 from mindformers_megatron.sampling.megatron_course import MegatronCourse, megatron_course
 from mindformers_megatron.sampling.mix import Mix
@@ -293,33 +294,7 @@ class SamplePlan(Sequence[Columns]):
         )
 
     def _identity(self) -> dict[str, Any]:
-        spec = self.spec
-        identity: dict[str, Any] = {
-            "order": spec.order,
-            "seq_length": spec.seq_length,
-            "seed": spec.seed,
-            "shuffle": spec.shuffle,
-            "split": spec.split if spec.split is None or isinstance(spec.split, str) else list(spec.split),
-            "split_part": spec.split_part,
-        }
-        if spec.order == "megatron":
-            # Every sample of Megatron's order depends on all of these: no change can be lived with.
-            identity |= {
-                "corpora": list(self.corpora),
-                "dataset_weights": None if spec.dataset_weights is None else list(spec.dataset_weights),
-                "num_samples": spec.num_samples,
-                "add_extra_token_to_sequence": spec.add_extra_token_to_sequence,
-                "drop_last_partial_validation_sequence": spec.drop_last_partial_validation_sequence,
-                "blend_sizes": spec.blend_sizes,
-                "repeat_after": spec.repeat_after,
-            }
-        if spec.order == "stream":
-            identity |= {"stride": spec.stride or spec.seq_length, "epoch_offsets": spec.epoch_offsets}
-        if spec.dataset_ranges is not None:
-            identity["dataset_ranges"] = [list(stretch) for stretch in spec.dataset_ranges]
-        if spec.shuffle == "block":
-            identity["shuffle_block_size"] = spec.shuffle_block_size
-        return identity
+        return identity_of(self.spec, list(self.corpora))
 
     def _eod_id(self) -> int | None:
         if self.spec.eod_id is not None:
