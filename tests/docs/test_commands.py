@@ -95,6 +95,7 @@ def test_raw_text_to_corpora(workplace: Path) -> None:
     printed = follow(DOCS / "corpus.md", workplace)
     assert (workplace / "corpus" / "corpora" / "code_validation_text_document.idx").is_file()
     assert "stage near_dedup is finished" in printed
+    assert "near_dedup: in_index: " in printed
     assert "--- Dataset Statistics: my_pretraining_dataset ---" in printed
 
 
@@ -119,6 +120,7 @@ def test_commands_that_are_not_run_here_say_why() -> None:
         "needs two ranks",
         "needs the network",
         "needs a cluster",
+        "needs a Redis server",
         "measures for minutes",
         "goes on until it is ended",
         "trains once more",
