@@ -107,7 +107,7 @@ def test_what_cannot_be_done_is_said_in_one_line(options: str, code: int, messag
 
 
 def test_an_interrupt_ends_it_at_once_and_leaves_nothing(tmp_path: Path) -> None:
-    (tmp_path / "input.txt").write_text("some text\n" * 300_000)
+    (tmp_path / "input.txt").write_text("some text\n" * 3_000_000)
     command = [*MFM, "--input", "input.txt", "--document", "line", "--vocab-size", "300", "--output", "out"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     while not holds_open(process.pid, tmp_path / "input.txt"):
