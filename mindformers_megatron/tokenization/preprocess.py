@@ -35,6 +35,7 @@ from mindformers_megatron.tokenization.parts import Part, cut_parts, part_bytes_
 from mindformers_megatron.tokenization.preprocess_report import PreprocessReport
 from mindformers_megatron.tokenization.preprocess_spec import PreprocessSpec
 from mindformers_megatron.tokenization.tokenizer import Tokenizer, open_tokenizer
+from mindformers_megatron.tokenization.tokenizer_process import EngineElsewhere, opened_for
 
 __all__ = ["PreprocessReport", "PreprocessSpec", "preprocess"]
 
@@ -81,19 +82,19 @@ def preprocess(spec: PreprocessSpec, on_advance: OnAdvance | None = None) -> Pre
 def _preprocess(
     spec: PreprocessSpec, files: Sequence[InputFile], hasher: InputHasher, on_advance: OnAdvance | None
 ) -> PreprocessReport:
-    tokenizer = open_tokenizer(spec.tokenizer)
-    try:
-        return _Run(spec, tokenizer, files, hasher).carry_out(on_advance)
-    except EngineMismatchError as error:
-        if spec.on_mismatch != "hf":
-            raise
-        if STDIN in map(Path, spec.inputs):
-            raise ConfigError(f"{error}; standard input cannot be read again for it") from None
-        reference = cast(EngineName, tokenizer.engine.name)
-        _log.warning("%s; encoding all by %s", error, reference)
-        run = _Run(replace(spec, engine=reference), tokenizer, files, hasher)
-        run.refusal = f"{error}"
-        return run.carry_out(on_advance)
+    with opened_for(spec.engine, spec.tokenizer) as tokenizer:
+        try:
+            return _Run(spec, tokenizer, files, hasher).carry_out(on_advance)
+        except EngineMismatchError as error:
+            if spec.on_mismatch != "hf":
+                raise
+            if STDIN in map(Path, spec.inputs):
+                raise ConfigError(f"{error}; standard input cannot be read again for it") from None
+            reference = cast(EngineName, tokenizer.engine.name)
+            _log.warning("%s; encoding all by %s", error, reference)
+            run = _Run(replace(spec, engine=reference), tokenizer, files, hasher)
+            run.refusal = f"{error}"
+            return run.carry_out(on_advance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +244,12 @@ class _Run:
                 on_notice=on_notice,
                 describe=lambda task: str(task[0]),
             )
-        make_worker = partial(PartEncoder, plan.job, opened=(self._tokenizer, plan.choice.engine))
+        opened = self._tokenizer, plan.choice.engine
+        if isinstance(plan.choice.engine, EngineElsewhere):
+            # It compares, one text in a thousand; to encode all, threads would wait for each other.
+            tokenizer = open_tokenizer(self._spec.tokenizer)
+            opened = tokenizer, tokenizer.engine
+        make_worker = partial(PartEncoder, plan.job, opened=opened)
         return map_in_threads(make_worker, tasks, workers=plan.workers, ahead=ahead, on_notice=on_notice)
 
     def _tasks(self, plan: _Plan) -> Iterator[_Task]:

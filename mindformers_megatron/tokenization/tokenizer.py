@@ -27,6 +27,10 @@ from mindformers_megatron.tokenization.tokenizer_files import Kind, TokenizerSpe
 __all__ = ["Kind", "Tokenizer", "TokenizerSpec", "open_tokenizer"]
 
 
+def _nothing_around() -> tuple[IdArray, IdArray]:
+    return np.empty(0, np.int32), np.empty(0, np.int32)
+
+
 @dataclass(frozen=True, slots=True)
 class Tokenizer:
     """A tokenizer that has been opened.
@@ -59,7 +63,8 @@ class Tokenizer:
     special_tokens: Mapping[int, str] = field(default_factory=dict)
     splits_special_tokens: bool = False
     sentencepiece_file: Path | None = None
-    _loaded: HuggingFaceFiles | None = None
+    _json: Callable[[], bytes] | None = None
+    _find_around: Callable[[], tuple[IdArray, IdArray]] = _nothing_around
     _decode: Callable[[list[list[int]]], list[str]] | None = None
 
     @property
@@ -92,13 +97,11 @@ class Tokenizer:
 
     def json(self) -> bytes | None:
         """The content of a ``tokenizer.json`` that gives the same ids, None if there can be none."""
-        return None if self._loaded is None else self._loaded.json()
+        return None if self._json is None else self._json()
 
     def added_around(self) -> tuple[IdArray, IdArray]:
         """The ids that are put before and behind each text."""
-        if isinstance(self.engine, HuggingFaceEngine):
-            return self.engine.added_around()
-        return np.empty(0, np.int32), np.empty(0, np.int32)
+        return self._find_around()
 
 
 def open_tokenizer(spec: TokenizerSpec) -> Tokenizer:
@@ -155,7 +158,8 @@ def _open_huggingface(spec: TokenizerSpec, kind: Kind, loaded: HuggingFaceFiles)
         engine=engine,
         special_tokens={id_: token.content for id_, token in added.items() if token.special},
         splits_special_tokens=splits,
-        _loaded=loaded,
+        _json=loaded.json,
+        _find_around=engine.added_around,
         _decode=decode,
     )
 

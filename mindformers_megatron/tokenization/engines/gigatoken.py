@@ -1,7 +1,9 @@
 """The fastest engine: gigatoken, for byte-level BPE and for SentencePiece BPE with byte fallback."""
 
+import contextlib
 import importlib.metadata
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +19,16 @@ class GigatokenEngine:
     """The ``gigatoken`` library.
 
     Args:
-        tokenizer: a ``gigatoken.Tokenizer``.
+        backend: that of a ``gigatoken.Tokenizer``.
         before: ids put before each text.
         after: ids put behind each text.
     """
 
     name = "gigatoken"
 
-    def __init__(self, tokenizer: Any, *, before: IdArray = _NO_IDS, after: IdArray = _NO_IDS) -> None:
+    def __init__(self, backend: Any, *, before: IdArray = _NO_IDS, after: IdArray = _NO_IDS) -> None:
         self.version: str = importlib.metadata.version("gigatoken")
-        self._backend = tokenizer.backend
+        self._backend = backend
         self._before, self._after = before, after
 
     def encode(self, texts: Sequence[str]) -> Encoded:
@@ -52,17 +54,30 @@ def load_json(data: bytes, *, split_special_tokens: bool, before: IdArray, after
     Raises:
         Exception: it is none that gigatoken can do; the library raises nothing more precise.
     """
-    import gigatoken
-
     if split_special_tokens:
         state = orjson.loads(data)
         state["added_tokens"] = [token for token in state.get("added_tokens", []) if not token.get("special")]
         data = orjson.dumps(state)
-    return GigatokenEngine(gigatoken.Tokenizer.from_json(data), before=before, after=after)
+    return GigatokenEngine(_backend(data), before=before, after=after)
+
+
+def load_ahead(path: Path) -> None:
+    """Loads a ``tokenizer.json`` that ``load_json`` may be asked for next; what is wrong with it is said there."""
+    # pyo3's panics are no Exception.
+    with contextlib.suppress(BaseException):
+        # The first text makes the library import what its results are made of.
+        GigatokenEngine(_backend(path.read_bytes())).encode(["a"])
+
+
+@lru_cache(maxsize=1)
+def _backend(data: bytes) -> Any:
+    import gigatoken
+
+    return gigatoken.Tokenizer.from_json(data).backend
 
 
 def load_sentencepiece(path: Path) -> GigatokenEngine:
     """Loads a SentencePiece model. Raises as ``load_json`` does."""
     import gigatoken
 
-    return GigatokenEngine(gigatoken.Tokenizer.from_sentencepiece(path))
+    return GigatokenEngine(gigatoken.Tokenizer.from_sentencepiece(path).backend)
