@@ -36,16 +36,20 @@ class PositionedFile:
             DataError: the file ends before.
         """
         data = np.empty(size, np.uint8)
-        done = 0
+        self.read_into(position, data.data)
+        data.flags.writeable = False
+        return data
+
+    def read_into(self, position: int, out: memoryview) -> None:
+        """Fills ``out``, of format B, with what is in the file from ``position`` on. Raises as ``read`` does."""
+        done, size = 0, len(out)
         while done < size:
-            count = os.preadv(self._descriptor, [data.data[done : done + _MAX_READ_BYTES]], position + done)
+            count = os.preadv(self._descriptor, [out[done : done + _MAX_READ_BYTES]], position + done)
             if count == 0:
                 raise DataError(
                     f"{self._path}: truncated to {position + done} bytes, expected at least {position + size}"
                 )
             done += count
-        data.flags.writeable = False
-        return data
 
     def announce(self, begin: NDArray[np.int64], size: NDArray[np.int64]) -> None:
         """Tells the system which stretches will be read soon: int64[K] first bytes, int64[K] sizes."""

@@ -47,6 +47,7 @@ class IndexedDataset:
                     f"{path}: changed from {self._num_tokens * self._itemsize} to {data.size} bytes while opened"
                 )
             self._source: NDArray[Any] | PositionedFile = data.view(self._index.dtype)
+            self._bytes = data.data
         else:
             self._source = PositionedFile(path)
 
@@ -145,6 +146,24 @@ class IndexedDataset:
             return source[start:stop]
         data = source.read(int(start) * self._itemsize, int(count) * self._itemsize)
         return data.view(self._index.dtype)
+
+    def read_into(self, start: int, count: int, out: memoryview) -> None:
+        """Copies tokens, as they are in the file.
+
+        Args:
+            start: the first.
+            count: how many.
+            out: as many bytes, of format B.
+
+        Raises: see ``tokens``.
+        """
+        stop = start + count
+        if start < 0 or count < 0 or stop > self._num_tokens:
+            raise IndexError(f"{self.prefix}: tokens {start} to {stop} of {self._num_tokens}")
+        if isinstance(self._source, np.ndarray):
+            out[:] = self._bytes[start * self._itemsize : stop * self._itemsize]
+        else:
+            self._source.read_into(start * self._itemsize, out)
 
     def announce(self, start: NDArray[np.int64], count: NDArray[np.int64]) -> None:
         """Tells the system which tokens will be read soon.

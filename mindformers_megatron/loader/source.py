@@ -90,6 +90,9 @@ class SampleSource(Sequence[Row]):
                 if layout is None:
                     layout = self._lay_out(block, lane)
                     self._layouts = _with(self._layouts, (block, lane), layout)
+                if (block - 1, lane) in self._layouts:
+                    # Who goes on in order reads the next one too, whose reads are announced by laying it out.
+                    self._layouts = _with(self._layouts, (block + 1, lane), self._lay_out(block + 1, lane))
                 first = min(place * self._at_once, len(layout))
                 rows = layout.rows(first, min(first + self._at_once, len(layout)))
                 self._rows = _with(self._rows, (group, lane), rows)

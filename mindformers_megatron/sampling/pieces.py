@@ -90,6 +90,8 @@ class RowTokens:
         self._width = width
         self._pad_id = pad_id
         self._datasets = [part.dataset for part in parts]
+        types = {dataset.dtype for dataset in self._datasets}
+        self._dtype = types.pop() if len(types) == 1 else np.dtype(np.int32)
         # Plain integers: each is used once, and NumPy's own are slow one by one.
         self._row = row[order].tolist()
         self._source = np.repeat(np.arange(len(parts)), [part.pieces.row.size for part in parts])[order].tolist()
@@ -101,11 +103,20 @@ class RowTokens:
 
     def read(self, first: int, behind: int) -> I32:
         """Reads the rows ``first`` to ``behind``: int32[behind - first, width]."""
-        tokens = np.empty((behind - first, self._width), dtype=np.int32)
+        # Read as they are in the files, and turned into int32 together: every such operation gives the interpreter's
+        # lock away, which costs more than the operation where another thread wants it.
+        raw = np.empty((behind - first, self._width), dtype=self._dtype)
+        out, size = raw.reshape(-1).view(np.uint8).data, raw.itemsize
         for piece in range(self._bounds[first], self._bounds[behind]):
-            column, length = self._column[piece], self._length[piece]
-            read = self._datasets[self._source[piece]].tokens(self._start[piece], length)
-            tokens[self._row[piece] - first, column : column + length] = read
+            length = self._length[piece]
+            begin = ((self._row[piece] - first) * self._width + self._column[piece]) * size
+            dataset = self._datasets[self._source[piece]]
+            if dataset.dtype == self._dtype:
+                dataset.read_into(self._start[piece], length, out[begin : begin + length * size])
+            else:
+                into = np.frombuffer(out[begin : begin + length * size], dtype=self._dtype)
+                into[:] = dataset.tokens(self._start[piece], length)
+        tokens: I32 = raw.astype(np.int32, copy=False)
         for row in self._partial[bisect_left(self._partial, first) : bisect_left(self._partial, behind)]:
             tokens[row - first, self.filled[row] :] = self._pad_id
         return tokens

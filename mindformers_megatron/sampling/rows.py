@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 I32 = npt.NDArray[np.int32]
 
-# What is written at once, in bytes of one column: a part of the cache that a core has to itself.
-_WRITTEN_BYTES = 256 * 2**10
+# What is written at once, in bytes of one column: little enough for the cache, and enough for what an operation costs
+# beside its work.
+_WRITTEN_BYTES = 2**20
 
 
 class RowColumn(ABC):

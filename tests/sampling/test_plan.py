@@ -292,3 +292,21 @@ def test_tokens_of_another_part_of_a_split_were_never_seen(blend: list[str], ord
         holding = np.unique(pieces.row[(pieces.start < begin) & (pieces.start + pieces.length > edge)])
         assert train.samples_holding(name, edge, end, until).tolist() == mine[holding].tolist()
         assert holding.size
+
+
+def test_corpora_of_different_types_of_tokens_are_read_into_the_same_rows(make_corpus: MakeCorpus) -> None:
+    lengths = [7, 30, 1, 90]
+    narrow = make_corpus("narrow", lengths, np.uint16)
+    wide = make_corpus("wide", lengths, np.int32)
+    for options in ({}, {"order": "document"}):
+        alone = SamplePlan.build([narrow], dataset_names=["a"], seq_length=16, **options).read(np.arange(40))
+        both = SamplePlan.build(
+            [narrow, wide], dataset_names=["a", "b"], dataset_weights=[1, 1], seq_length=16, **options
+        )
+        numbers, cursors = both.locate(np.arange(80))
+        read = both.read(np.arange(80))
+        # The same tokens under another type and another name; so each corpus alone is what its rows are.
+        mine = numbers == 0
+        assert np.array_equal(read["input_ids"][mine], alone["input_ids"][cursors[mine]])
+        other = SamplePlan.build([wide], dataset_names=["b"], seq_length=16, **options).read(np.arange(40))
+        assert np.array_equal(read["input_ids"][~mine], other["input_ids"][cursors[~mine]])
