@@ -7,12 +7,12 @@ documents make the same bytes, whatever batches they came in.
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from mindformers_megatron.corpus.documents import Document, Origin, meta_from_json, meta_to_json, utf8_bytes
 from mindformers_megatron.errors import DataError
 from mindformers_megatron.format.provenance import docs_schema
+from mindformers_megatron.format.staged import Staged
 from mindformers_megatron.format.staged_parquet import StagedParquet
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def shard_schema() -> "pa.Schema":
     return pa.schema([pa.field("text", pa.string(), nullable=False), *docs_schema()])
 
 
-class ShardWriter:
+class ShardWriter(Staged):
     """Writes documents to a shard. It appears, whole, at the end of the block, and not at all if that ends in an error.
 
     Memory is that of one row group, 16 MiB of text or one longer document.
@@ -63,17 +63,9 @@ class ShardWriter:
         self._flush()
         self._file.close()
 
-    def __enter__(self) -> "ShardWriter":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        try:
-            if kind is None:
-                self.close()
-        finally:
-            self._file.abort()
+    def abort(self) -> None:
+        """Removes what was written; nothing, if the file has its name."""
+        self._file.abort()
 
     def _flush(self) -> None:
         if self._waiting:

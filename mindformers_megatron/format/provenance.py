@@ -3,11 +3,11 @@
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Any
 
 from mindformers_megatron.errors import DataError
 from mindformers_megatron.format.paths import docs_path, prefix_of
+from mindformers_megatron.format.staged import Staged
 from mindformers_megatron.format.staged_parquet import StagedParquet
 
 _ROWS_PER_GROUP = 1 << 17
@@ -92,7 +92,7 @@ def open_docs(prefix: str | os.PathLike[str]) -> Iterator[Any]:
         raise DataError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
 
 
-class DocsWriter:
+class DocsWriter(Staged):
     """Writes one row per document, in the order of the documents, in bounded memory.
 
     Columns: ``id`` (text or null), ``source``, ``file``, ``line`` (from 1), ``byte_offset`` and ``meta`` (JSON text or
@@ -202,18 +202,6 @@ class DocsWriter:
         """Removes what was written."""
         self._waiting.clear()
         self._file.abort()
-
-    def __enter__(self) -> "DocsWriter":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        try:
-            if kind is None:
-                self.close()
-        finally:
-            self.abort()
 
     def _append(self, batch: Any) -> None:
         self._waiting.append(batch)

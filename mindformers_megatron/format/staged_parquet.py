@@ -2,13 +2,13 @@
 
 import contextlib
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from mindformers_megatron.format.atomic import StagedFile
+from mindformers_megatron.format.staged import Staged
 
 
-class StagedParquet:
+class StagedParquet(Staged):
     """Writes a Parquet file. It appears at the end of the block, and not at all if the block ends in an exception.
 
     Args:
@@ -56,15 +56,3 @@ class StagedParquet:
             if self._writer.is_open:
                 self._writer.close()
         self._staged.discard()
-
-    def __enter__(self) -> "StagedParquet":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        try:
-            if kind is None:
-                self.close()
-        finally:
-            self.abort()
