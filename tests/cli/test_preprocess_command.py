@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import termios
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -103,7 +104,11 @@ def test_an_interrupt_ends_it_at_once_and_leaves_nothing(tmp_path: Path) -> None
     (tmp_path / "long.jsonl").write_bytes((GOLDEN / "input.jsonl").read_bytes() * 200)
     command = [*TOOL, "--input", "long.jsonl", "--tokenizer", str(GOLDEN / "tokenizer"), "--output-prefix", "out",
                "--workers", "2", "--log-interval", "1", *SLOWLY]  # fmt: skip
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        # A shell that starts tests in its background lets them, and what they start, ignore interrupts.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
     assert process.stderr is not None
     assert process.stderr.readline().startswith("tokenizing: ")
     os.killpg(process.pid, signal.SIGINT)

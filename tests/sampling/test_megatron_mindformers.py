@@ -196,11 +196,19 @@ def test_blends(mindformers: ModuleType, data: st.DataObject) -> None:
             for order, dataset_of_theirs in zip(orders, blend_of_theirs.datasets, strict=True):
                 same_arrays(order, dataset_of_theirs)
             available = [len(order) for order in orders]
-            blend = (
-                MegatronBlend.of_sizes(available, size)
-                if weights is None
-                else MegatronBlend.of_weights(weights, [number or 0 for number in built], available)
-            )
+
+            def blended(size: int = size, built: list[int | None] = built, available: list[int] = available):
+                if weights is None:
+                    return MegatronBlend.of_sizes(available, size)
+                return MegatronBlend.of_weights(weights, [number or 0 for number in built], available)
+
+            taken = np.bincount(blend_of_theirs.dataset_index, minlength=len(orders))
+            if (taken > available).any():
+                # Theirs finds out when it comes to read them.
+                with pytest.raises(ConfigError, match=r"which has \d+; raise surplus"):
+                    blended()
+                continue
+            blend = blended()
             assert np.array_equal(blend.dataset_index, blend_of_theirs.dataset_index)
             assert np.array_equal(blend.dataset_sample_index, blend_of_theirs.dataset_sample_index)
 
