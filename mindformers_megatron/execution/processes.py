@@ -26,7 +26,7 @@ Notify = Callable[[Any], None]
 
 _NOTICE, _RESULT, _ERROR = 0, 1, 2
 # What is raised again as it is; anything else is a fault of the program, and its traceback is wanted.
-_EXPECTED = (DataError, ConfigError, OSError)
+EXPECTED = (DataError, ConfigError, OSError)
 
 
 @dataclass(slots=True)
@@ -258,7 +258,7 @@ def _serve(pipe: Connection, environment: dict[str, str]) -> None:
                 try:
                     work = maker(lambda notice: pipe.send((_NOTICE, notice)))
                 except BaseException as error:
-                    unfit = _told(error)
+                    unfit = told(error)
             if work is None:
                 pipe.send((_ERROR, unfit))
                 continue
@@ -267,12 +267,13 @@ def _serve(pipe: Connection, environment: dict[str, str]) -> None:
             except (EOFError, BrokenPipeError, ConnectionResetError):
                 raise
             except BaseException as error:
-                outcome = (_ERROR, _told(error))
+                outcome = (_ERROR, told(error))
             pipe.send(outcome)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         # The parent is done, or gone.
         return
 
 
-def _told(error: BaseException) -> BaseException | str:
-    return error if isinstance(error, _EXPECTED) else "".join(traceback.format_exception(error))
+def told(error: BaseException) -> BaseException | str:
+    """What another process is told of an error: the error itself where it is expected, else its traceback."""
+    return error if isinstance(error, EXPECTED) else "".join(traceback.format_exception(error))

@@ -13,7 +13,8 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from mindformers_megatron.errors import ConfigError, DataError
+from mindformers_megatron.errors import ConfigError
+from mindformers_megatron.execution.processes import EXPECTED
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -21,8 +22,6 @@ Result = TypeVar("Result")
 Notify = Callable[[Any], None]
 
 _RESULT, _ERROR, _FAULT = range(3)
-# What is raised again as it is; anything else is a fault of the program, and its traceback is wanted.
-_EXPECTED = (DataError, ConfigError, OSError)
 _RETRIES = 3
 _PATIENCE_SECONDS = 10.0
 
@@ -145,7 +144,7 @@ def _do(maker: list[Any], name: str, task: Any) -> tuple[int, Any, list[Any]]:
         if _made is None or _made[0] != name:
             _made = name, ray.get(maker[0])(_notices.append)
         return _RESULT, _made[1](task), list(_notices)
-    except _EXPECTED as error:
+    except EXPECTED as error:
         return _ERROR, error, []
     except Exception:
         return _FAULT, traceback.format_exc(), []

@@ -40,7 +40,9 @@ class SampleSource(Sequence[Row]):
         self.plan = plan
         self.stride = stride
         length = 4 * plan.seq_length
-        self._at_once = rows_at_once(length * length if "attention_mask" in plan.spec.columns else length)
+        longest = length * plan.seq_length if "attention_mask" in plan.spec.columns else length
+        # However short rows are, the first of them waits for no more than a block.
+        self._at_once = min(BLOCK_ROWS, rows_at_once(longest))
         self._groups_per_block = max(1, min(BLOCK_ROWS, BLOCK_BYTES // length) // self._at_once)
         self._forget()
 

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from functools import partial
@@ -19,7 +18,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any, cast
 
-from mindformers_megatron.errors import ConfigError, DataError
+from mindformers_megatron.execution.processes import told
 from mindformers_megatron.tokenization.engines import Encoded, gigatoken
 from mindformers_megatron.tokenization.tokenizer import Tokenizer, TokenizerSpec, open_tokenizer
 from mindformers_megatron.tokenization.tokenizer_files import locate
@@ -27,7 +26,6 @@ from mindformers_megatron.tokenization.tokenizer_files import locate
 _PROGRAM = "import sys; from mindformers_megatron.tokenization.tokenizer_process import serve; serve(int(sys.argv[1]))"
 # What of a tokenizer does not leave its process, but is asked for there.
 _ASKED = ("engine", "_find_largest_id", "_json", "_find_around", "_decode")
-_EXPECTED = (DataError, ConfigError, OSError)
 # How the other end of a pipe is found to be gone.
 _LEFT = (EOFError, BrokenPipeError, ConnectionResetError)
 
@@ -167,18 +165,14 @@ def serve(descriptor: int) -> None:
         except _LEFT:
             raise
         except BaseException as error:
-            pipe.send((True, _told(error)))
+            pipe.send((True, told(error)))
             return
         while True:
             what, arguments = pipe.recv()
             try:
                 answer = (False, methods[what](*arguments))
             except BaseException as error:
-                answer = (True, _told(error))
+                answer = (True, told(error))
             pipe.send(answer)
     except _LEFT:
         return
-
-
-def _told(error: BaseException) -> BaseException | str:
-    return error if isinstance(error, _EXPECTED) else "".join(traceback.format_exception(error))
