@@ -24,10 +24,12 @@ lint: $(VENV)/installed
 test-fast: $(VENV)/installed
 	$(RUN)python -m pytest
 
-# The long proofs: kills at random moments, resumes at every step, millions of damaged headers.
+# The long proofs: kills at random moments, resumes at every step, millions of damaged headers. Those that use Ray in a
+# process of their own: Ray and MindSpore cannot both be imported into one, each needs its own protobuf.
 test-slow: $(VENV)/installed
 	$(RUN)pip install --quiet --editable ".[ray,redis]"
-	$(RUN)python -m pytest -m slow
+	$(RUN)python -m pytest -m slow tests/execution tests/corpus
+	$(RUN)python -m pytest -m slow --ignore=tests/execution --ignore=tests/corpus
 
 # Each prints a table of ratios against a peer or a ceiling measured in the same run.
 bench: $(VENV)/installed
