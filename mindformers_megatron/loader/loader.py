@@ -13,6 +13,7 @@ from mindformers_megatron.loader.sampler import StreamSampler
 from mindformers_megatron.loader.source import SampleSource
 from mindformers_megatron.loader.stand_in import StandInSource, needs_no_data
 from mindformers_megatron.loader.stream import Batch, Cursor, batches
+from mindformers_megatron.loader.whole_batches import WholeBatches
 from mindformers_megatron.sampling.describe import describe, describe_changes
 from mindformers_megatron.sampling.grouped_plan import open_plan
 from mindformers_megatron.sampling.plan import SamplePlan
@@ -28,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 class BlendedMegatronDataLoader(GeneratorDataset):  # type: ignore[misc]
     """Samples from a blend of Megatron ``.bin/.idx`` pairs, as a MindSpore dataset of one row per sample.
+
+    ``batch`` takes rows together; it reads whole batches, and leaves MindSpore no work for single rows.
 
     Rank r of N takes rows r, r + N, … of every global batch, so the samples of a global batch are the same for every
     N. The stream has no end; MindSpore's epochs are stretches of it: a second epoch goes on where the first ended.
@@ -83,6 +86,7 @@ class BlendedMegatronDataLoader(GeneratorDataset):  # type: ignore[misc]
             num_parallel_workers=processes,
             python_multiprocessing=self.options.python_multiprocessing,
         )
+        self.gives_batches = False
         if self.shard.rank == 0:
             logger.info("%s", describe(plan))
 
@@ -109,6 +113,26 @@ class BlendedMegatronDataLoader(GeneratorDataset):  # type: ignore[misc]
     @consumed_samples.setter
     def consumed_samples(self, samples: int) -> None:
         self.cursor.consumed_samples = samples
+
+    def batch(
+        self, batch_size: Any, drop_remainder: bool = False, num_parallel_workers: int | None = None, **options: Any
+    ) -> Any:
+        """Takes rows together, as any MindSpore dataset does; here they are read together too.
+
+        What cannot be read so, because a function is to be applied or worker processes read, MindSpore batches itself.
+
+        Args:
+            batch_size: Rows of a batch; those of a step (see the option ``batch_size``), or a part of them.
+            drop_remainder: As MindSpore says; there is no remainder.
+            num_parallel_workers: Threads of MindSpore's own batching.
+            **options: Others of MindSpore's ``batch``.
+        """
+        asked = {name: value for name, value in options.items() if value not in (None, False)}
+        changes = asked != {} and asked != {"output_columns": list(self.plan.spec.columns)}
+        divides = type(batch_size) is int and batch_size > 0 and self.options.rows_per_step % batch_size == 0
+        if changes or not divides or self.num_parallel_workers > 1:
+            return super().batch(batch_size, drop_remainder, num_parallel_workers, **options)
+        return WholeBatches(self, batch_size, drop_remainder)
 
     def create_iterator(self) -> Iterator[Batch]:
         """Yields this rank's batches from the cursor on, without end and without MindSpore's pipeline.
@@ -178,6 +202,12 @@ class BlendedMegatronDataLoader(GeneratorDataset):  # type: ignore[misc]
             )
         return init_step * global_batch_size
 
+    def pre_parse(self, getter_mode: bool) -> None:
+        """Called by MindSpore before ``parse``, with what for: to read, or to find out about the pipeline."""
+        super().pre_parse(getter_mode)
+        above = self.parent[0]() if self.parent else None
+        self.gives_batches = isinstance(above, WholeBatches) and not getter_mode
+
     def parse(self, children: Any = None) -> Any:
         """Called by MindSpore on the copy of the dataset that a new iterator reads; places the cursor in it.
 
@@ -193,6 +223,11 @@ class BlendedMegatronDataLoader(GeneratorDataset):  # type: ignore[misc]
             )
         init_step, global_batch_size = root.get_init_step(), (batched or 1) * self.shard.ranks
         self.sampler.start = self.first_sample(init_step, global_batch_size) - init_step * global_batch_size
+        if self.gives_batches:
+            batch_size = self.parent[0]().batch_size
+            self.sampler.give_batches(batch_size)
+            source: SampleSource = self.source
+            self.source = source.in_batches(batch_size)
         return super().parse(children)
 
 

@@ -17,6 +17,7 @@ class StreamSampler(Sampler):  # type: ignore[misc]
 
     Attributes:
         repeat: Whether every epoch gives the rows of the first one instead, as an evaluation wants.
+        start: The sample that the first rank's first row is.
     """
 
     def __init__(self, shard: Shard, rows: int) -> None:
@@ -32,9 +33,15 @@ class StreamSampler(Sampler):  # type: ignore[misc]
         self.repeat = False
         self.start = 0
         self.epoch = 0
+        self._batch_size = 1
+
+    def give_batches(self, batch_size: int) -> None:
+        """Gives no more than the first of ``batch_size`` rows from now on; the rows of an epoch are a multiple."""
+        self._batch_size = batch_size
+        self.num_samples = self.rows // batch_size
 
     def get_indices(self) -> I64:
         """The samples of the next epoch, int64[rows]. Whole arrays: MindSpore's own walks an iterator in Python."""
         epoch, self.epoch = self.epoch, self.epoch + (not self.repeat)
         # Of a resumed run, rows that MindSpore skips may lie before sample 0; it never asks for them.
-        return self.shard.samples(self.start, epoch * self.rows, self.rows)
+        return self.shard.samples(self.start, epoch * self.rows, self.rows)[:: self._batch_size]

@@ -13,8 +13,7 @@ from mindformers.core.context.build_context import Context, get_context
 from mindformers.dataset.dataloader.blended_megatron_dataloader import is_dataset_built_on_rank
 from mindformers.tools.utils import get_real_group_size
 
-from mindformers_megatron.loader.source import SampleSource
-from mindformers_megatron.sampling.layout import Row
+from mindformers_megatron.loader.source import Item, SampleSource
 from mindformers_megatron.sampling.plan import SamplePlan
 from mindformers_megatron.sampling.spec import PlanSpec
 
@@ -42,20 +41,19 @@ class StandInSource(SampleSource):
     It knows the plan, as those of other ranks do, so that the state and the length of an epoch are theirs.
     """
 
-    def __init__(self, plan: SamplePlan) -> None:
-        """Builds the row."""
-        super().__init__(plan)
-        self._row = stand_in_row(plan.spec)
+    def __init__(self, plan: SamplePlan, stride: int = 1, batch_size: int | None = None) -> None:
+        """Builds the row, or the batch."""
+        super().__init__(plan, stride, batch_size)
+        self._item = stand_in_row(plan.spec)
+        if batch_size is not None:
+            self._item = tuple(np.repeat(column[None], batch_size, axis=0) for column in self._item)
 
     def __getitem__(self, sample: Any) -> Any:
-        """The row, for any number."""
-        return self._row
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_row": self._row}
+        """The row or batch, for any number."""
+        return self._item
 
 
-def stand_in_row(spec: PlanSpec) -> Row:
+def stand_in_row(spec: PlanSpec) -> Item:
     """A sample of one document of padding, in the columns of a plan: int32, shapes as ``SamplePlan`` gives them.
 
     It has a loss, lest a mean over none be not a number.

@@ -6,6 +6,8 @@ begins a new document, in rows of ``width`` = seq_length + 1 tokens. The first c
 before it is not in the sample.
 """
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -65,11 +67,11 @@ def boundary_marks(index: Index, pieces: Pieces, rows: I64, width: int) -> I64:
     return np.concatenate((first[piece] + offset, first[jumps], first[last] + pieces.length[last]))
 
 
-def eod_marks(tokens: npt.NDArray[np.int32], eod_id: int, filled: I64) -> I64:
+def eod_marks(tokens: npt.NDArray[np.integer[Any]], eod_id: int, filled: I64) -> I64:
     """Boundaries as Megatron sees them, behind every EOD token.
 
     Args:
-        tokens: int32[B, width].
+        tokens: int[B, width].
         eod_id: The EOD token.
         filled: int64[B], the tokens of each row; behind them stands padding, in which nothing ends, whatever its id.
 

@@ -4,7 +4,7 @@ What can be computed for hundreds of rows at once is computed here, once; the ro
 few at a time (see ``rows``).
 """
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,25 +17,25 @@ from mindformers_megatron.sampling.segments import DenseMasks, Positions, Segmen
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
-Row = tuple[I32, ...]
+Ids = npt.NDArray[np.integer[Any]]
 
 
 class Tokens(Protocol):
     """The tokens of the rows of a batch."""
 
-    def read(self, first: int, behind: int) -> I32:
-        """The rows ``first`` to ``behind``: int32[behind - first, L + 1]."""
+    def read(self, first: int, behind: int) -> Ids:
+        """The rows ``first`` to ``behind``: int[behind - first, L + 1], of any type that holds them."""
         ...
 
 
 class ReadTokens:
-    """Tokens that are in memory already: int32[B, L + 1]."""
+    """Tokens that are in memory already: int[B, L + 1]."""
 
-    def __init__(self, tokens: I32) -> None:
+    def __init__(self, tokens: Ids) -> None:
         self._tokens = tokens
 
-    def read(self, first: int, behind: int) -> I32:
-        """The rows ``first`` to ``behind``: int32[behind - first, L + 1]."""
+    def read(self, first: int, behind: int) -> Ids:
+        """The rows ``first`` to ``behind``: int[behind - first, L + 1]."""
         return self._tokens[first:behind]
 
 
@@ -87,23 +87,17 @@ class Layout:
     def __len__(self) -> int:
         return self._rows
 
-    def rows(self, first: int, behind: int) -> list[Row]:
-        """Reads the rows ``first`` to ``behind``, each a tuple of columns.
+    def columns(self, first: int = 0, behind: int | None = None) -> dict[str, I32]:
+        """Reads the rows ``first`` to ``behind`` (None: all).
 
         Returns:
-            int32[L] for each column, but ``attention_mask`` int32[1, L, L] and ``actual_seq_len`` int32[width]: views
-            of larger arrays, some of them shared and read-only.
-        """
-        return list(zip(*self.columns(first, behind).values(), strict=True))
-
-    def columns(self, first: int = 0, behind: int | None = None) -> dict[str, I32]:
-        """Reads the rows ``first`` to ``behind`` (None: all) as the columns by name, their first dimension rows.
-
-        ``input_ids`` and ``labels`` share their memory.
+            The columns by name: int32[behind - first, L], but ``attention_mask`` int32[behind - first, 1, L, L] and
+            ``actual_seq_len`` int32[behind - first, width]. Each has memory of its own, but those whose rows are the
+            same for all batches, which are read-only.
         """
         behind = self._rows if behind is None else behind
         tokens = self._tokens.read(first, behind)
         return {
-            name: tokens[:, column] if isinstance(column, slice) else column.read(first, behind)
+            name: tokens[:, column].astype(np.int32) if isinstance(column, slice) else column.read(first, behind)
             for name, column in self._columns.items()
         }

@@ -6,13 +6,13 @@ Every order of sampling comes down to this one value, so that reading, boundarie
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mindformers_megatron.format.reader import IndexedDataset
 
-I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
 
@@ -101,10 +101,13 @@ class RowTokens:
         self._bounds = np.searchsorted(row[order], np.arange(rows + 1)).tolist()
         self._partial = np.flatnonzero(self.filled < width).tolist()
 
-    def read(self, first: int, behind: int) -> I32:
-        """Reads the rows ``first`` to ``behind``: int32[behind - first, width]."""
-        # Read as they are in the files, and turned into int32 together: every such operation gives the interpreter's
-        # lock away, which costs more than the operation where another thread wants it.
+    def read(self, first: int, behind: int) -> npt.NDArray[np.integer[Any]]:
+        """Reads the rows ``first`` to ``behind``: int[behind - first, width], in the type of the files where it holds.
+
+        Files of several types, and rows with padding, are read as int32.
+        """
+        # As they are in the files, to be turned into int32 together: every such operation gives the interpreter's lock
+        # away, which costs more than the operation where another thread wants it.
         raw = np.empty((behind - first, self._width), dtype=self._dtype)
         out, size = raw.reshape(-1).view(np.uint8).data, raw.itemsize
         for piece in range(self._bounds[first], self._bounds[behind]):
@@ -116,8 +119,9 @@ class RowTokens:
             else:
                 into = np.frombuffer(out[begin : begin + length * size], dtype=self._dtype)
                 into[:] = dataset.tokens(self._start[piece], length)
-        tokens: I32 = raw.astype(np.int32, copy=False)
-        for row in self._partial[bisect_left(self._partial, first) : bisect_left(self._partial, behind)]:
+        partial = self._partial[bisect_left(self._partial, first) : bisect_left(self._partial, behind)]
+        tokens = raw.astype(np.int32, copy=False) if partial else raw
+        for row in partial:
             tokens[row - first, self.filled[row] :] = self._pad_id
         return tokens
 

@@ -64,7 +64,7 @@ class SegmentEnds(RowColumn):
 
     def read(self, first: int, behind: int) -> I32:
         """The ends of some rows, which are few: int32[behind - first, width]."""
-        return self._ends[first:behind]
+        return self._ends[first:behind].copy()
 
     def write(self, first: int, behind: int, out: I32) -> None:
         """Writes the ends of some rows; see ``RowColumn``."""

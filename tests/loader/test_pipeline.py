@@ -116,4 +116,4 @@ def test_sink_mode_reads_from_the_loaded_state_too(blend):
     tree, copy = transfer.create_ir_tree()
     sampler = copy.children[0].children[0].sampler
     assert tree is not None
-    assert sampler.get_indices()[6 * 4] == 500
+    assert sampler.get_indices()[6] == 500

@@ -72,3 +72,47 @@ def test_a_forked_process_that_inherits_it_in_use_reads_on(plan):
     with source._lock, multiprocessing.get_context("fork").Pool(1) as pool:
         row = pool.apply_async(source.__getitem__, (301,)).get(timeout=60)
     np.testing.assert_array_equal(row[0], plan.read(np.array([301]))["input_ids"][0])
+
+
+@settings(max_examples=30)
+@given(
+    samples=st.lists(st.integers(0, 10_000), min_size=1, max_size=20),
+    stride=st.integers(1, 5),
+    batch_size=st.integers(1, 9),
+)
+def test_any_batch_in_any_order_is_the_plans_own(plan, samples, stride, batch_size):
+    source = source_of(plan, stride=stride).in_batches(batch_size)
+    for first in samples:
+        expected = plan.read(first + stride * np.arange(batch_size))
+        for name, column in zip(plan.spec.columns, source[first], strict=True):
+            np.testing.assert_array_equal(column, expected[name])
+            assert column.flags.c_contiguous and column.flags.writeable
+
+
+def test_what_is_asked_for_again_is_read_again(plan):
+    for source in (source_of(plan), source_of(plan).in_batches(4)):
+        for column in source[8]:
+            column[:] = -1
+        again = [column if column.ndim == 2 else column[None] for column in source[8]]
+        expected = plan.read(8 + np.arange(len(again[0])))
+        for name, column in zip(plan.spec.columns, again, strict=True):
+            np.testing.assert_array_equal(column, expected[name])
+
+
+def test_threads_that_want_the_same_row_each_get_one(plan):
+    source = source_of(plan)
+    with ThreadPoolExecutor(8) as pool:
+        rows = list(pool.map(lambda sample: source[sample], [3] * 200))
+    assert len({id(row[0]) for row in rows}) == 200
+    np.testing.assert_array_equal([row[0] for row in rows], np.repeat(plan.read(np.array([3]))["input_ids"], 200, 0))
+
+
+def test_where_an_order_ends_no_batch_is_short(corpora):
+    from mindformers_megatron.errors import ConfigError, DataError
+
+    plan = SamplePlan.build(corpora[:1], seq_length=32, order="megatron", num_samples=40)
+    source = source_of(plan).in_batches(4)
+    whole = plan.end // 4
+    assert len(source[4 * (whole - 1)][0]) == 4
+    with pytest.raises((ConfigError, DataError, IndexError), match=str(plan.end)):
+        source[4 * (whole - 1) + 2]
