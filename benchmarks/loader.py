@@ -51,6 +51,14 @@ class ReadyRows:
         return self.ready[number % len(self.ready)]
 
 
+def prepare_process() -> None:
+    """MindFormers on the CPU, and no word from our loader."""
+    logging.getLogger("mindformers_megatron").setLevel(logging.WARNING)
+    # MindFormers' Makefile asks the first python3 of the path for pybind11.
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    build_context(MindFormerConfig(context={"mode": 0, "device_target": "CPU"}, use_parallel=False))
+
+
 def write_corpora(folder: Path) -> list[str]:
     random = np.random.default_rng(0)
     prefixes = []
@@ -120,10 +128,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=8192)
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
-    logging.getLogger("mindformers_megatron").setLevel(logging.WARNING)
-    # MindFormers' Makefile asks the first python3 of the path for pybind11.
-    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    build_context(MindFormerConfig(context={"mode": 0, "device_target": "CPU"}, use_parallel=False))
+    prepare_process()
     with tempfile.TemporaryDirectory() as folder:
         prefixes = write_corpora(Path(folder))
         results: dict[tuple[str, str], list[tuple[float, float]]] = {}

@@ -7,17 +7,12 @@ that a resumed run skips. It is measured over ``--rows`` rows and reckoned up to
 """
 
 import argparse
-import logging
-import os
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
-from loader import BATCH, CASES, built_in, ours, write_corpora
-from mindformers.core.context.build_context import build_context
-from mindformers.tools.register import MindFormerConfig
+from loader import BATCH, CASES, built_in, ours, prepare_process, write_corpora
 
 from mindformers_megatron import SamplePlan
 
@@ -57,10 +52,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What it costs to go on at a far sample.")
     parser.add_argument("--rows", type=int, default=20_000)
     args = parser.parse_args()
-    logging.getLogger("mindformers_megatron").setLevel(logging.WARNING)
-    # MindFormers' Makefile asks the first python3 of the path for pybind11.
-    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    build_context(MindFormerConfig(context={"mode": 0, "device_target": "CPU"}, use_parallel=False))
+    prepare_process()
     with tempfile.TemporaryDirectory() as folder:
         prefixes = write_corpora(Path(folder))
         print(f"first batch of {BATCH} rows of {SEQ_LENGTH} tokens at a sample")

@@ -30,6 +30,20 @@ class FailAtOddNumbers:
         return number
 
 
+class HoldFifoOpen:
+    """Holds a named pipe open for writing for as long as the worker lives, and works for ever."""
+
+    def __init__(self, fifo: str, notify: Notify) -> None:
+        self._notify = notify
+        self._file = open(fifo, "wb")  # noqa: SIM115, PTH123
+
+    def __call__(self, number: int) -> int:
+        self._file.write(b"here\n")
+        self._file.flush()
+        while True:
+            self._notify(None)
+
+
 class DieTheFirstTimes:
     """Dies on its tasks until it has done so ``times`` times on each."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from execution.tasks import FailAtOddNumbers, HoldFifoOpen
 
 from mindformers_megatron.errors import ConfigError, DataError
 from mindformers_megatron.execution.processes import map_ordered
@@ -23,16 +24,6 @@ class Square:
     def __call__(self, number: int) -> int:
         self._notify((number, os.getpid()))
         return number * number
-
-
-class FailAtOddNumbers:
-    def __init__(self, notify: Notify) -> None:
-        pass
-
-    def __call__(self, number: int) -> int:
-        if number % 2:
-            raise DataError(f"{number} is odd")
-        return number
 
 
 class DieAtThree:
@@ -67,20 +58,6 @@ class ReadVariable:
 
     def __call__(self, number: int) -> str | None:
         return self._value
-
-
-class HoldFifoOpen:
-    """Holds a named pipe open for writing for as long as the worker lives, and works for ever."""
-
-    def __init__(self, fifo: str, notify: Notify) -> None:
-        self._notify = notify
-        self._file = open(fifo, "wb")  # noqa: SIM115, PTH123
-
-    def __call__(self, number: int) -> int:
-        self._file.write(b"here\n")
-        self._file.flush()
-        while True:
-            self._notify(None)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
@@ -200,9 +177,10 @@ def test_workers_do_not_outlive_a_parent_that_was_killed(tmp_path: Path) -> None
     script = tmp_path / "script.py"
     script.write_text(
         "import sys\n"
-        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        f"sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
         "from functools import partial\n"
-        "from test_processes import HoldFifoOpen, map_ordered\n"
+        "from execution.tasks import HoldFifoOpen\n"
+        "from mindformers_megatron.execution.processes import map_ordered\n"
         "if __name__ == '__main__':\n"
         f"    list(map_ordered(partial(HoldFifoOpen, {str(fifo)!r}), range(2), workers=2))\n"
     )

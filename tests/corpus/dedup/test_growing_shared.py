@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from corpus.prepare.raw_texts import write_raw
+from corpus.prepare.raw_texts import write_overlapping
 
 redis = pytest.importorskip("redis")
 pytestmark = pytest.mark.slow
@@ -24,10 +24,7 @@ sys.exit(main())
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    write_raw(tmp_path / "raw", documents=40)
-    lines = (tmp_path / "raw" / "web.jsonl").read_text().splitlines(keepends=True)
-    (tmp_path / "old.jsonl").write_text("".join(lines[:30]))
-    (tmp_path / "new.jsonl").write_text("".join(lines[20:]))
+    write_overlapping(tmp_path)
     return tmp_path
 
 

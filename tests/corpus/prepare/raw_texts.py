@@ -59,6 +59,14 @@ def write_raw(folder: Path, seed: int = 7, documents: int = 120) -> dict[str, An
     return {"copies": copies, "near": near, "contaminated": contaminated}
 
 
+def write_overlapping(folder: Path) -> None:
+    """Pages of the web in ``old.jsonl`` and ``new.jsonl``, ten of which are in both; all of them in ``raw``."""
+    write_raw(folder / "raw", documents=40)
+    lines = (folder / "raw" / "web.jsonl").read_text().splitlines(keepends=True)
+    (folder / "old.jsonl").write_text("".join(lines[:30]))
+    (folder / "new.jsonl").write_text("".join(lines[20:]))
+
+
 def recipe(raw: Path, **changes: Any) -> dict[str, Any]:
     """A recipe for it."""
     return {
