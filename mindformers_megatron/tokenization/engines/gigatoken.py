@@ -19,24 +19,24 @@ class GigatokenEngine:
     """The ``gigatoken`` library.
 
     Args:
-        backend: that of a ``gigatoken.Tokenizer``.
+        tokenizer: a ``gigatoken.Tokenizer``.
         before: ids put before each text.
         after: ids put behind each text.
     """
 
     name = "gigatoken"
 
-    def __init__(self, backend: Any, *, before: IdArray = _NO_IDS, after: IdArray = _NO_IDS) -> None:
+    def __init__(self, tokenizer: Any, *, before: IdArray = _NO_IDS, after: IdArray = _NO_IDS) -> None:
         self.version: str = importlib.metadata.version("gigatoken")
-        self._backend = backend
+        self._tokenizer = tokenizer
         self._before, self._after = before, after
 
     def encode(self, texts: Sequence[str]) -> Encoded:
         """See ``Engine``."""
         if not texts:
             return _NO_IDS, np.empty(0, np.int64)
-        # On this thread alone: its own pool would not be shared between the parts that are under way.
-        layout = self._backend.encode_batch(list(texts), parallel=False).layout
+        # On its own pool, but in a process that has others beside it: on the threads that call, they would take turns.
+        layout = self._tokenizer.encode_batch(list(texts)).layout
         offsets = np.asarray(layout.offsets.data)
         ids = np.asarray(layout.content.data)[offsets[0] : offsets[-1]].view(np.int32)
         return surround(ids, np.diff(offsets), self._before, self._after)
@@ -58,7 +58,7 @@ def load_json(data: bytes, *, split_special_tokens: bool, before: IdArray, after
         state = orjson.loads(data)
         state["added_tokens"] = [token for token in state.get("added_tokens", []) if not token.get("special")]
         data = orjson.dumps(state)
-    return GigatokenEngine(_backend(data), before=before, after=after)
+    return GigatokenEngine(_loaded(data), before=before, after=after)
 
 
 def load_ahead(path: Path) -> None:
@@ -66,18 +66,18 @@ def load_ahead(path: Path) -> None:
     # pyo3's panics are no Exception.
     with contextlib.suppress(BaseException):
         # The first text makes the library import what its results are made of.
-        GigatokenEngine(_backend(path.read_bytes())).encode(["a"])
+        GigatokenEngine(_loaded(path.read_bytes())).encode(["a"])
 
 
 @lru_cache(maxsize=1)
-def _backend(data: bytes) -> Any:
+def _loaded(data: bytes) -> Any:
     import gigatoken
 
-    return gigatoken.Tokenizer.from_json(data).backend
+    return gigatoken.Tokenizer.from_json(data)
 
 
 def load_sentencepiece(path: Path) -> GigatokenEngine:
     """Loads a SentencePiece model. Raises as ``load_json`` does."""
     import gigatoken
 
-    return GigatokenEngine(gigatoken.Tokenizer.from_sentencepiece(path).backend)
+    return GigatokenEngine(gigatoken.Tokenizer.from_sentencepiece(path))
