@@ -14,7 +14,7 @@ from mindformers_megatron.tokenization.counts import Counts
 from mindformers_megatron.tokenization.part_files import PartFiles, tokens_path
 from mindformers_megatron.tokenization.parts import Part
 
-_VERSION = 2
+_VERSION = 3
 
 Tokens = Sequence[NDArray[Any]]
 
@@ -68,7 +68,7 @@ def write_marker(files: PartFiles, encoded: EncodedPart) -> None:
         "fingerprint": encoded.fingerprint,
         "sizes": [path.stat().st_size for path in files.all(len(encoded.tokens))],
         "tokens": [sum(array.size for array in tokens) for tokens in encoded.tokens],
-        "sums": [sum(map(_sum_of, tokens)) for tokens in encoded.tokens],
+        "sums": [sum(map(_sum_of, tokens)) % 2**32 for tokens in encoded.tokens],
         "counts": encoded.counts.to_json(),
         "first_documents": encoded.first_documents,
         "last_lines": encoded.last_lines,
@@ -146,4 +146,6 @@ def without_data(part: Part) -> Part:
 
 
 def _sum_of(tokens: NDArray[Any]) -> int:
-    return int(tokens.sum(dtype=np.int64))
+    # Modulo 2^32, so that tokens of 32 bits need not be widened, which takes four times as long.
+    words = tokens.view(np.uint32) if tokens.itemsize == 4 else tokens
+    return int(words.sum(dtype=np.uint32))

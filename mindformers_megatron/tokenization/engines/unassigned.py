@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 _CHUNK_CHARACTERS = 1 << 20
 _HIGH_SURROGATES = range(0xD800, 0xDC00)
+# In every version of Unicode since 1.1, all code points before this one are assigned.
+_FIRST_UNASSIGNED = 0x378
 
 
 @cache
@@ -44,7 +46,9 @@ def has_unassigned(texts: Sequence[str]) -> NDArray[np.bool_]:
 
 def _search(text: str) -> bool:
     units = np.frombuffer(text.encode("utf-16-le", "surrogatepass"), "<u2")
-    places = np.flatnonzero(_suspect_units().take(units))
+    # Most units of most texts need no look into the table.
+    places = np.flatnonzero(units >= _FIRST_UNASSIGNED)
+    places = places[_suspect_units().take(units.take(places))]
     if not places.size:
         return False
     first = units[places].astype(np.int64)
