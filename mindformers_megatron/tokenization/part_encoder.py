@@ -1,7 +1,8 @@
 """What a worker does with a part: records → ids → files."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -93,15 +94,24 @@ class PartEncoder:
         first_documents = last_lines = 0
         given_up = False
         with PartWriter(files, len(self._job.json_keys), self._dtype) as writer:
-            for place, piece in enumerate(part.pieces):
-                lines_before = counts.lines
-                given_up = self._encode_piece(place, piece, counts, writer)
-                first_documents = first_documents if place else counts.documents
-                last_lines = counts.lines - lines_before
-                if given_up:
-                    break
+            try:
+                for place, piece in enumerate(part.pieces):
+                    lines_before = counts.lines
+                    given_up = self._encode_piece(place, piece, counts, writer)
+                    first_documents = first_documents if place else counts.documents
+                    last_lines = counts.lines - lines_before
+                    if given_up:
+                        break
+            finally:
+                # Of two errors the one that comes first in the part is told.
+                self._settle(part)
         tokens = tuple(map(tuple, writer.tokens))
         return EncodedPart(without_data(part), fingerprint, tokens, counts, first_documents, last_lines, given_up)
+
+    def _settle(self, part: Part) -> None:
+        if isinstance(self._engine, GuardedEngine):
+            with _failures_at(lambda: str(part)):
+                self._engine.settle()
 
     def _encode_piece(self, place: int, piece: Piece, counts: Counts, writer: PartWriter) -> bool:
         allowed = self._job.rejects_allowed
@@ -162,13 +172,9 @@ class PartEncoder:
                 per_text = np.fromiter(map(len, split), np.int64, len(split))
                 ends = np.concatenate(([0], np.cumsum(per_text)))[np.cumsum(per_document)]
                 per_document = np.diff(ends, prepend=0)
-            try:
-                ids, lengths = self._engine.encode(flat)
-            except (DataError, ConfigError):
-                raise
-            except Exception as error:  # tokenizers raises nothing more precise
-                reason = str(error).partition("\n")[0]
-                raise DataError(f"{piece.path}, {_span(batch)}: the tokenizer failed: {reason}") from None
+            engine = self._engine
+            with _failures_at(lambda: f"{piece.path}, {_span(batch)}"):
+                ids, lengths = engine.encode_ahead(flat) if isinstance(engine, GuardedEngine) else engine.encode(flat)
             special += self._special_tokens(ids, lengths, per_document)
             encoded.append(assemble(ids, lengths, per_document, self._job.eod))
         return encoded, special
@@ -244,6 +250,17 @@ def _count_sources(sources: list[str] | None, source_of_all: str, tokens: NDArra
     counts.documents_of += documents_of
     for source, place in places.items():
         counts.tokens_of[source] += int(tokens_of[place])
+
+
+@contextmanager
+def _failures_at(place: Callable[[], str]) -> Iterator[None]:
+    try:
+        yield
+    except (DataError, ConfigError):
+        raise
+    except Exception as error:  # tokenizers raises nothing more precise
+        reason = str(error).partition("\n")[0]
+        raise DataError(f"{place()}: the tokenizer failed: {reason}") from None
 
 
 def _span(batch: Batch) -> str:

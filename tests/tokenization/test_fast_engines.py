@@ -1,11 +1,15 @@
 """Engines against the library that defines the ids."""
 
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
 from families import FAMILIES, write_folder
+from hypothesis import given
+from hypothesis import strategies as st
 from runs import assert_golden, run
 
 from mindformers_megatron.errors import ConfigError
@@ -128,6 +132,12 @@ def test_texts_with_unassigned_code_points_go_to_the_reference() -> None:
     assert engine.take_counts() == (0, 0)
 
 
+@given(st.lists(st.text(st.characters(codec="utf-8"))))
+def test_unassigned_is_what_the_unicode_of_this_python_has_not_given_out(texts: list[str]) -> None:
+    expected = [any(unicodedata.category(character) == "Cn" for character in text) for text in texts]
+    assert has_unassigned(texts).tolist() == expected
+
+
 def test_the_audit_notices_other_ids_and_says_where() -> None:
     tokenizer = open_tokenizer(TokenizerSpec(path=GOLDEN))
     texts = ["abc"] * 200 + ["one x two"] * 200
@@ -135,6 +145,29 @@ def test_the_audit_notices_other_ids_and_says_where() -> None:
     engine = GuardedEngine(Reversed(tokenizer), tokenizer.engine, audited=0.1)
     with pytest.raises(EngineMismatchError, match=r"reversed 1 gives other ids than hf .* 'one x two': at token 0, \["):
         engine.encode(texts)
+
+
+def test_an_audit_that_goes_on_beside_is_settled_once_by_the_thread_that_encoded() -> None:
+    tokenizer = open_tokenizer(TokenizerSpec(path=GOLDEN))
+    engine = GuardedEngine(Reversed(tokenizer), tokenizer.engine, audited=1.0)
+    texts = ["abc", "one x two", "x" * 9]
+    ids, lengths = engine.encode_ahead(texts)
+    found, counted = Reversed(tokenizer).encode(texts)
+    assert (ids.tolist(), lengths.tolist()) == (found.tolist(), counted.tolist())
+    other = Thread(target=engine.settle)
+    other.start()
+    other.join()
+    with pytest.raises(EngineMismatchError, match="'one x two'"):
+        engine.settle()
+    engine.settle()
+    assert engine.take_counts() == (3, 0)
+
+
+def test_no_more_than_a_megabyte_of_text_waits_for_the_audit() -> None:
+    tokenizer = open_tokenizer(TokenizerSpec(path=GOLDEN))
+    engine = GuardedEngine(Reversed(tokenizer), tokenizer.engine, audited=1.0)
+    with pytest.raises(EngineMismatchError, match="'a x b"):
+        engine.encode_ahead(["a x b " * 200_000])
 
 
 def test_the_audit_chooses_the_same_texts_in_every_run() -> None:

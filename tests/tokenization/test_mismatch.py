@@ -66,3 +66,15 @@ def test_other_ids_found_on_the_way_end_the_run_or_begin_it_again(
     assert metadata is not None
     assert metadata.tokenizer.engine == "hf"
     assert "zebra" in str(metadata.tokenizer.engine_verdict)
+
+
+def test_other_ids_are_told_rather_than_what_is_wrong_behind_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "input.jsonl"
+    first = b'{"text": "one"}\n' * 30_000
+    # In other batches of the one part.
+    path.write_bytes(first + b'{"text": "the word zebra"}\n' + first * 4 + b'{"text": 1}\n')
+    take(monkeypatch, "zebra")
+    with pytest.raises(EngineMismatchError, match="'the word zebra'"):
+        run(path, tmp_path / "out")

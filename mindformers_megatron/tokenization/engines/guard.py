@@ -2,7 +2,8 @@
 
 import threading
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,8 @@ from mindformers_megatron.tokenization.engines.unassigned import has_unassigned
 
 _AUDITED = 0.001
 _SHOWN = 24
+# Characters of texts that may wait to be audited, as they and their ids stay in memory meanwhile.
+_MOST_WAITING = 1 << 20
 # 2^32 / golden ratio, odd.
 _GOLDEN = 0x9E3779B1
 
@@ -37,7 +40,8 @@ class GuardedEngine:
         self._fast = fast
         self._reference = reference
         self._audited_share = audited
-        self._counts = threading.local()
+        self._of_thread = _OfThread()
+        self._beside = ThreadPoolExecutor(thread_name_prefix="mfm-reference")
 
     @property
     def name(self) -> str:
@@ -55,30 +59,58 @@ class GuardedEngine:
         Raises:
             EngineMismatchError: the audit found a text to which the engines give different ids.
         """
+        try:
+            return self.encode_ahead(texts)
+        finally:
+            self.settle()
+
+    def encode_ahead(self, texts: Sequence[str]) -> Encoded:
+        """Encodes as ``encode`` does, but for the audit, which goes on until this thread calls ``settle``."""
+        state = self._of_thread
         referred = has_unassigned(texts)
         audited = self._choose(texts) & ~referred
-        self._counts.audited = getattr(self._counts, "audited", 0) + int(audited.sum())
+        state.audited += int(audited.sum())
         if not referred.any():
             encoded = self._fast.encode(texts)
         else:
-            self._counts.referred = getattr(self._counts, "referred", 0) + int(referred.sum())
-            encoded = interleave(
-                self._fast.encode([texts[place] for place in np.flatnonzero(~referred)]),
-                self._reference.encode([texts[place] for place in np.flatnonzero(referred)]),
-                referred,
-            )
+            state.referred += int(referred.sum())
+            others = self._beside.submit(self._reference.encode, [texts[place] for place in np.flatnonzero(referred)])
+            encoded = self._fast.encode([texts[place] for place in np.flatnonzero(~referred)])
+            encoded = interleave(encoded, others.result(), referred)
         if audited.any():
-            ids, lengths = encoded
-            chosen = np.repeat(audited, lengths)
-            texts = [texts[place] for place in np.flatnonzero(audited)]
-            compare(texts, (ids[chosen], lengths[audited]), self._fast, self._reference)
+            self._begin_audit(texts, encoded, np.flatnonzero(audited))
         return encoded
+
+    def settle(self) -> None:
+        """Waits for the audits of what this thread has encoded.
+
+        Raises:
+            EngineMismatchError: one found a text to which the engines give different ids.
+        """
+        waiting, self._of_thread.waiting = self._of_thread.waiting, []
+        self._of_thread.characters = 0
+        for audit in waiting:
+            audit()
 
     def take_counts(self) -> tuple[int, int]:
         """(texts audited, texts left to the reference) on this thread since it asked last."""
-        counts = getattr(self._counts, "audited", 0), getattr(self._counts, "referred", 0)
-        self._counts.audited = self._counts.referred = 0
+        state = self._of_thread
+        counts = state.audited, state.referred
+        state.audited = state.referred = 0
         return counts
+
+    def _begin_audit(self, texts: Sequence[str], encoded: Encoded, places: NDArray[np.int64]) -> None:
+        ids, lengths = encoded
+        stops = np.cumsum(lengths)
+        # Copies, which do not hold the others.
+        found = np.concatenate([ids[stops[place] - lengths[place] : stops[place]] for place in places]), lengths[places]
+        chosen = [texts[place] for place in places]
+        expected = self._beside.submit(self._reference.encode, chosen)
+        state = self._of_thread
+        state.waiting.append(lambda: _compare(chosen, found, expected.result(), self._fast, self._reference))
+        state.characters += sum(map(len, chosen))
+        if state.characters > _MOST_WAITING:
+            self.settle()
 
     def _choose(self, texts: Sequence[str]) -> NDArray[np.bool_]:
         # By the texts, so that it does not matter which thread encodes them, or when. Multiples of the golden ratio
@@ -89,13 +121,25 @@ class GuardedEngine:
         return chosen
 
 
+class _OfThread(threading.local):
+    """What is one thread's own: counts, and audits under way."""
+
+    def __init__(self) -> None:
+        self.audited = self.referred = 0
+        self.waiting: list[Callable[[], None]] = []
+        self.characters = 0
+
+
 def compare(texts: Sequence[str], found: Encoded, fast: Engine, reference: Engine) -> None:
     """Compares the ids of texts with those of the reference.
 
     Raises:
         EngineMismatchError: they differ; shows where.
     """
-    expected = reference.encode(texts)
+    _compare(texts, found, reference.encode(texts), fast, reference)
+
+
+def _compare(texts: Sequence[str], found: Encoded, expected: Encoded, fast: Engine, reference: Engine) -> None:
     if np.array_equal(found[1], expected[1]) and np.array_equal(found[0], expected[0]):
         return
     stops = [np.cumsum(lengths) for _, lengths in (found, expected)]
