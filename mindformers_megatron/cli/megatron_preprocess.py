@@ -21,6 +21,7 @@ from mindformers_megatron.cli.preprocess import (
     add_sentence_arguments,
     add_text_arguments,
     carry_out,
+    start_no_idle_threads,
     tokenizer_of,
 )
 from mindformers_megatron.errors import ConfigError
@@ -151,6 +152,7 @@ def spec_of(args: argparse.Namespace) -> "PreprocessSpec":
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the program; returns its exit code."""
     args = build_parser().parse_args(argv)
+    start_no_idle_threads()
     if args.find_optimal_num_workers:
         return exit_code(PROGRAM, lambda: find_workers(args))
     return exit_code(PROGRAM, lambda: carry_out(spec_of(args), as_json=args.json, every_documents=args.log_interval))

@@ -25,13 +25,20 @@ def text_column(values: Sequence[str | None]) -> "pa.StringArray":
     """
     import pyarrow as pa
 
-    encoded = [value.encode() for value in values if value is not None]
-    has_value = np.fromiter((value is not None for value in values), bool, len(values))
-    lengths = np.zeros(len(values) + 1, np.int64)
-    lengths[1:][has_value] = np.fromiter(map(len, encoded), np.int64, len(encoded))
-    offsets = np.cumsum(lengths)
-    valid = None if has_value.all() else pa.py_buffer(np.packbits(has_value, bitorder="little"))
-    return pa.StringArray.from_buffers(len(values), _offsets(offsets), pa.py_buffer(b"".join(encoded)), valid)
+    texts = [value for value in values if value is not None]
+    joined = "".join(texts)
+    # As many bytes as characters; otherwise each text has to say.
+    of_texts = texts if joined.isascii() else [text.encode() for text in texts]
+    lengths = np.fromiter(map(len, of_texts), np.int64, len(texts))
+    valid = None
+    if len(texts) < len(values):
+        has_value = np.fromiter((value is not None for value in values), bool, len(values))
+        valid = pa.py_buffer(np.packbits(has_value, bitorder="little"))
+        of_all = np.zeros(len(values), np.int64)
+        of_all[has_value] = lengths
+        lengths = of_all
+    offsets = np.concatenate(([0], np.cumsum(lengths)))
+    return pa.StringArray.from_buffers(len(values), _offsets(offsets), pa.py_buffer(joined.encode()), valid)
 
 
 def repeated_text(value: str, count: int) -> "pa.StringArray":

@@ -54,7 +54,9 @@ class Record:
 
 def id_of(value: Any) -> str | None:
     """The text of an ``id``, None if it is neither a string nor a number."""
-    return _as_unicode(str(value)) if isinstance(value, str | int) and not isinstance(value, bool) else None
+    if isinstance(value, str):
+        return _as_unicode(value)
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def meta_of(value: Any) -> str | None:
@@ -64,10 +66,10 @@ def meta_of(value: Any) -> str | None:
 
 def source_of(value: Any, meta: Any) -> str | None:
     """The name of a ``source``, or of the one in a ``meta``; None if neither is a name."""
-    for name in (value, meta.get("source") if isinstance(meta, dict) else None):
-        if isinstance(name, str) and name:
-            return _as_unicode(name)
-    return None
+    if isinstance(value, str) and value:
+        return _as_unicode(value)
+    name = meta.get("source") if isinstance(meta, dict) else None
+    return _as_unicode(name) if isinstance(name, str) and name else None
 
 
 def parse_record(line: bytes, keys: Sequence[str]) -> Record:
