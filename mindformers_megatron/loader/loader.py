@@ -45,6 +45,8 @@ class BlendedMegatronDataLoader(GeneratorDataset):  # type: ignore[misc]
     YAML: ``data_loader: {type: BlendedMegatronDataLoader, dataset_dir: [...], dataset_weights: [...], …}``.
     """
 
+    source: SampleSource
+
     def __init__(self, dataset_dir: str | Sequence[str], **options: Any) -> None:
         """Opens the corpora; reads a few blocks of each file.
 
@@ -97,8 +99,7 @@ class BlendedMegatronDataLoader(GeneratorDataset):  # type: ignore[misc]
     @property
     def plan(self) -> SamplePlan:
         """Which tokens are sample i."""
-        plan: SamplePlan = self.source.plan
-        return plan
+        return self.source.plan
 
     @property
     def global_batch_size(self) -> int:
@@ -226,8 +227,7 @@ class BlendedMegatronDataLoader(GeneratorDataset):  # type: ignore[misc]
         if self.gives_batches:
             batch_size = self.parent[0]().batch_size
             self.sampler.give_batches(batch_size)
-            source: SampleSource = self.source
-            self.source = source.in_batches(batch_size)
+            self.source = self.source.in_batches(batch_size)
         return super().parse(children)
 
 
