@@ -8,7 +8,9 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import secrets
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -16,6 +18,7 @@ from typing import BinaryIO
 from mindformers_megatron.errors import ConfigError
 
 _BUFFER_BYTES = 1 << 20
+_TEMPORARY = re.compile(r"\.\d+-[0-9a-f]+\.tmp")
 
 
 class StagedFile:
@@ -33,8 +36,7 @@ class StagedFile:
 
     def __init__(self, path: Path, *, exclusive: bool = False) -> None:
         self.path = path
-        suffix = ".tmp" if exclusive else f".{os.getpid()}-{secrets.token_hex(4)}.tmp"
-        self.temporary = path.with_name(path.name + suffix)
+        self.temporary = path.with_name(f"{path.name}.tmp") if exclusive else temporary_path(path)
         try:
             descriptor = _open_locked(self.temporary) if exclusive else _open_new(self.temporary)
         except BlockingIOError:
@@ -110,6 +112,22 @@ def write_atomically(path: Path, data: bytes) -> None:
     """Replaces the content of ``path`` by ``data``, whole or not at all."""
     with open_atomically(path) as stream:
         stream.write(data)
+
+
+def temporary_path(path: Path) -> Path:
+    """A name beside ``path`` that nobody else takes, for what is to become it."""
+    return path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+
+
+def remove_left_over(folder: Path) -> None:
+    """Removes what writers that were killed have left below a folder, in which nobody else writes now."""
+    for path in list(folder.rglob("*.tmp")):
+        if not _TEMPORARY.search(path.name):
+            continue
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def sync_folder(folder: Path) -> None:

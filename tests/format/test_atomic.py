@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 from mindformers_megatron.errors import ConfigError
-from mindformers_megatron.format.atomic import StagedFile, open_atomically, write_atomically
+from mindformers_megatron.format.atomic import (
+    StagedFile,
+    open_atomically,
+    remove_left_over,
+    temporary_path,
+    write_atomically,
+)
 
 
 def test_the_old_content_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
@@ -28,6 +34,25 @@ def test_an_exception_keeps_the_old_content_and_removes_the_new(tmp_path: Path) 
         raise KeyboardInterrupt
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_killed_writers_left_can_be_told_from_all_else(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    kept = [tmp_path / name for name in ("state.json", "below/notes.tmp", "a-1.tmp", "x.bin.tmp", "1-2.tmp.json")]
+    for path in kept:
+        path.write_bytes(b"kept")
+    staged_folder = temporary_path(tmp_path / ".tokenizer")
+    staged_folder.mkdir()
+    (staged_folder / "vocab.json").touch()
+    writer = os.fork()
+    if not writer:
+        StagedFile(tmp_path / "below" / "state.json").file.write(b"half of")
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(writer, 0)
+    assert len(list((tmp_path / "below").iterdir())) == 2
+    remove_left_over(tmp_path)
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(kept)
+    assert not staged_folder.exists()
 
 
 def test_many_writers_at_once_leave_the_content_of_one(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mindformers_megatron.format.atomic import StagedFile
+from mindformers_megatron.format.atomic import StagedFile, remove_left_over
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +96,8 @@ class OutputFolder:
         self.work.mkdir(parents=True, exist_ok=True)
         claimed = StagedFile(self.work / "running", exclusive=True)
         try:
-            written = (self.rejects, self.statistics, self.report, self.training)
-            for left_over in (
-                *self.work.glob("*/*/*.tmp"),
-                *(path for name in written for path in self.root.glob(f"{name.name}.*.tmp")),
-                *self.root.glob("*.parquet.*.tmp"),
-                *self.corpora.glob("*.*.tmp"),
-            ):
+            remove_left_over(self.root)
+            for left_over in (*self.work.glob("*/*/*.tmp"), *self.corpora.glob("*.*.tmp")):
                 left_over.unlink(missing_ok=True)
             yield
         finally:

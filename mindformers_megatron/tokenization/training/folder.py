@@ -1,8 +1,6 @@
 """A trained tokenizer on disk: a folder as ``transformers`` reads it, or SentencePiece's two files."""
 
 import json
-import os
-import secrets
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mindformers_megatron.errors import ConfigError
-from mindformers_megatron.format.atomic import sync_folder, write_atomically
+from mindformers_megatron.format.atomic import sync_folder, temporary_path, write_atomically
 from mindformers_megatron.tokenization.huggingface import CONFIG_FILE, SPECIAL_TOKENS_FILE, TOKENIZER_FILE
 from mindformers_megatron.tokenization.training.trained import TrainedTokenizer
 
@@ -99,7 +97,7 @@ def _contents(trained: TrainedTokenizer) -> dict[str, bytes]:
 
 def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
-    staged = folder.with_name(f".{folder.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    staged = temporary_path(folder.with_name(f".{folder.name}"))
     staged.mkdir()
     try:
         for name, data in files.items():
