@@ -27,7 +27,7 @@ from mindformers_megatron.corpus.dedup.index_segment import (
 from mindformers_megatron.corpus.dedup.near import NearOptions
 from mindformers_megatron.corpus.dedup.spill import Bound
 from mindformers_megatron.errors import ConfigError, DataError
-from mindformers_megatron.format.atomic import StagedFile
+from mindformers_megatron.format.atomic import StagedFile, remove_left_over
 
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
@@ -117,9 +117,7 @@ class NearIndex:
             raise ConfigError(f"{self.folder}: no folder for an index can be made: {error.strerror}") from None
         self._claimed = StagedFile(self.folder / _INDEX, exclusive=True)
         try:
-            # What a killed process was in the midst of writing.
-            for left_over in self.folder.glob("*.*.*.tmp"):
-                left_over.unlink(missing_ok=True)
+            remove_left_over(self.folder)
             # What others have added since this was opened goes on to count.
             self._open_all()
             yield
