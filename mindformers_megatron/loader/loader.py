@@ -128,8 +128,8 @@ class BlendedMegatronDataLoader(GeneratorDataset):  # type: ignore[misc]
             num_parallel_workers: Threads of MindSpore's own batching.
             **options: Others of MindSpore's ``batch``.
         """
-        asked = {name: value for name, value in options.items() if value not in (None, False)}
-        changes = asked != {} and asked != {"output_columns": list(self.plan.spec.columns)}
+        asked = {name: value for name, value in options.items() if value is not None and value is not False}
+        changes = asked not in ({}, {"output_columns": list(self.plan.spec.columns)})
         divides = type(batch_size) is int and batch_size > 0 and self.options.rows_per_step % batch_size == 0
         if changes or not divides or self.num_parallel_workers > 1:
             return super().batch(batch_size, drop_remainder, num_parallel_workers, **options)

@@ -62,10 +62,6 @@ class SegmentEnds(RowColumn):
         rank = inner - segments.bounds[row[inner]] - 1
         self._ends[row[inner], rank] = segments.begin[inner]
 
-    def read(self, first: int, behind: int) -> I32:
-        """The ends of some rows, which are few: int32[behind - first, width]."""
-        return self._ends[first:behind].copy()
-
     def write(self, first: int, behind: int, out: I32) -> None:
         """Writes the ends of some rows; see ``RowColumn``."""
         out[:] = self._ends[first:behind]
