@@ -12,6 +12,7 @@ import signal
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import TracebackType
@@ -33,6 +34,7 @@ EXPECTED = (DataError, ConfigError, OSError)
 class _Worker:
     """A process, the number of the task in its hands (-1: none), and of the round that it has been made ready for."""
 
+    number: int
     process: BaseProcess
     pipe: Connection
     task: int = -1
@@ -83,24 +85,35 @@ class WorkerPool:
     Args:
         workers: processes, at least 1.
         environment: variables set in them when they start.
+        forked_with: workers are forks of this process, all made here and now, and this is called once in each instead
+            of a ``make_worker``, with its number from 0 too. It need not be picklable. For a process without other
+            threads: what they hold locked stays locked in a fork.
 
     Raises:
         ConfigError: ``workers`` is no number of processes.
     """
 
-    def __init__(self, workers: int, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        workers: int,
+        environment: Mapping[str, str] | None = None,
+        *,
+        forked_with: Callable[[int, Notify], Callable[[Any], Any]] | None = None,
+    ) -> None:
         if workers < 1:
             raise ConfigError(f"workers is {workers}; give 1 or more")
         self._limit = workers
         self._environment = dict(environment or {})
-        # Not fork: a tokenizer's threads do not survive it.
-        self._context = multiprocessing.get_context("spawn")
+        self._forked_with = forked_with
         self._rounds = 0
         self.workers: list[_Worker] = []
+        if forked_with is not None:
+            for _ in range(workers):
+                self._start()
 
     def map(
         self,
-        make_worker: Callable[[Notify], Callable[[Task], Result]],
+        make_worker: Callable[[Notify], Callable[[Task], Result]] | None,
         tasks: Iterable[Task],
         *,
         ahead: int | None = None,
@@ -123,18 +136,28 @@ class WorkerPool:
         for worker in self.workers:
             if worker.task < 0:
                 return worker
-        if len(self.workers) == self._limit:
-            return None
-        ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=_serve, args=(theirs, self._environment), name="mfm-worker", daemon=True)
+        return self._start() if len(self.workers) < self._limit else None
+
+    def _start(self) -> _Worker:
+        number = min(set(range(self._limit)) - {worker.number for worker in self.workers})
+        maker, not_its_own = None, list[Connection]()
+        ours, theirs = multiprocessing.Pipe()
+        if self._forked_with is not None:
+            maker = partial(self._forked_with, number)
+            # A fork has all that is open here. While it holds this end of a pipe, nobody at the other finds it closed.
+            not_its_own = [ours, *(worker.pipe for worker in self.workers)]
+        # Spawned unless asked: threads of this process do not survive a fork, and what they hold stays locked.
+        context = multiprocessing.get_context("spawn" if maker is None else "fork")
+        arguments = (theirs, self._environment, maker, not_its_own)
+        process = context.Process(target=_serve, args=arguments, name="mfm-worker", daemon=True)  # type: ignore[attr-defined]
         process.start()
         # This copy of the worker's end must go, or its death would not be noticed.
         theirs.close()
-        worker = _Worker(process, ours)
+        worker = _Worker(number, process, ours)
         self.workers.append(worker)
         return worker
 
-    def give(self, worker: _Worker, make_worker: Callable[[Notify], Callable[[Any], Any]], task: Any) -> None:
+    def give(self, worker: _Worker, make_worker: Callable[[Notify], Callable[[Any], Any]] | None, task: Any) -> None:
         """Gives a worker a task, and with its first one of a round what makes it ready."""
         maker = None if worker.round == self._rounds else make_worker
         worker.round = self._rounds
@@ -166,7 +189,7 @@ class WorkerPool:
 
 def _run(
     pool: WorkerPool,
-    make_worker: Callable[[Notify], Callable[[Task], Result]],
+    make_worker: Callable[[Notify], Callable[[Task], Result]] | None,
     tasks: Iterator[tuple[int, Task]],
     ahead: int | None,
     on_notice: Notify,
@@ -243,15 +266,24 @@ def _as_exception(content: BaseException | str) -> BaseException:
     return RuntimeError(f"in a worker process:\n{content}") if isinstance(content, str) else content
 
 
-def _serve(pipe: Connection, environment: dict[str, str]) -> None:
+def _serve(
+    pipe: Connection,
+    environment: dict[str, str],
+    maker: Callable[[Notify], Callable[[Any], Any]] | None,
+    not_its_own: list[Connection],
+) -> None:
+    for other in not_its_own:
+        other.close()
     # An interrupt from the keyboard reaches the whole group; the parent alone decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.environ.update(environment)
     work: Callable[[Any], Any] | None = None
     unfit: BaseException | str = "no worker was made"
     try:
         while True:
-            maker, task = pipe.recv()
+            given, task = pipe.recv()
+            maker = maker or given
             if maker is not None:
                 # What the last one held is let go before the next one takes memory.
                 work = None
@@ -259,6 +291,7 @@ def _serve(pipe: Connection, environment: dict[str, str]) -> None:
                     work = maker(lambda notice: pipe.send((_NOTICE, notice)))
                 except BaseException as error:
                     unfit = told(error)
+                maker = None
             if work is None:
                 pipe.send((_ERROR, unfit))
                 continue

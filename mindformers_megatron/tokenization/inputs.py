@@ -130,8 +130,7 @@ def _input_file(path: Path, source: str | None = None) -> InputFile:
 class InputHasher:
     """SHA-256 of the input files, taken by a thread of its own that keeps near those who read them.
 
-    It runs ahead of them by a gigabyte at most, so that all read a file while it is in the page cache, and begins while
-    the tokenizer is still being opened.
+    It runs ahead of them by a gigabyte at most, so that all read a file while it is in the page cache.
 
     Args:
         files: what to hash, but standard input, which is told by ``add``.
@@ -145,7 +144,11 @@ class InputHasher:
         self._changed = threading.Condition()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="mfm-hash", daemon=True)
-        self._thread.start()
+
+    def start(self) -> None:
+        """Begins, unless it has."""
+        if self._thread.ident is None:
+            self._thread.start()
 
     def add(self, data: bytes) -> None:
         """Takes in bytes of standard input."""
@@ -163,6 +166,7 @@ class InputHasher:
         Raises:
             OSError: it could not be read.
         """
+        self.start()
         self.reached(1 << 62)
         self._thread.join()
         if self._error is not None:
@@ -174,7 +178,8 @@ class InputHasher:
         with self._changed:
             self._files, self._allowed = [], 1 << 62
             self._changed.notify()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
 
     def _run(self) -> None:
         try:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mindformers_megatron.format.hashing import Hashes, hash_file
 
 # Updates that may wait, with the memory of their tokens.
-_MOST_WAITING = 4
+MOST_WAITING = 4
 
 
 class PairSums:
@@ -34,7 +34,7 @@ class PairSums:
 
     def update(self, tokens: Sequence[NDArray[Any]]) -> None:
         """Takes in what is appended to the ``.bin``, which must not change any more."""
-        if len(self._waiting) == _MOST_WAITING:
+        if len(self._waiting) == MOST_WAITING:
             self._wait()
         self._waiting.append(
             [self._threads[name].submit(_update, hash_, tokens) for name, hash_ in self._hashes.items()]

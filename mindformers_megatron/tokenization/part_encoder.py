@@ -18,13 +18,12 @@ from mindformers_megatron.tokenization.counts import Advance, Counts
 from mindformers_megatron.tokenization.documents import Documents, assemble
 from mindformers_megatron.tokenization.engines import Engine
 from mindformers_megatron.tokenization.engines.guard import GuardedEngine
-from mindformers_megatron.tokenization.engines.selection import load_engine
 from mindformers_megatron.tokenization.part_docs import docs_of, sources_of
 from mindformers_megatron.tokenization.part_files import PartFiles, PartWriter, Reject
 from mindformers_megatron.tokenization.part_markers import EncodedPart, without_data
 from mindformers_megatron.tokenization.parts import Part, Piece
 from mindformers_megatron.tokenization.sentences import SentenceSpec, sentence_splitter
-from mindformers_megatron.tokenization.tokenizer import Tokenizer, TokenizerSpec, open_tokenizer
+from mindformers_megatron.tokenization.tokenizer import Tokenizer, TokenizerSpec
 
 _MAX_SEQUENCE_TOKENS = 2**31 - 1
 
@@ -35,7 +34,6 @@ class EncodingJob:
 
     Attributes:
         tokenizer: what defines the ids.
-        engine: what encodes, by its name in ``load_engine``.
         json_keys: the keys with the texts, each of which makes a pair.
         eod: token appended to each document, None for none.
         sentences: how texts are cut into sentences, None: not at all.
@@ -47,7 +45,6 @@ class EncodingJob:
     """
 
     tokenizer: TokenizerSpec
-    engine: str
     json_keys: tuple[str, ...]
     eod: int | None
     sentences: SentenceSpec | None
@@ -64,18 +61,16 @@ class PartEncoder:
     Args:
         job: what is to be done.
         notify: told about each ``Advance``.
-        opened: the tokenizer and the engine where they have been opened already.
+        tokenizer: what defines the ids.
+        engine: what encodes.
     """
 
     def __init__(
-        self, job: EncodingJob, notify: Callable[[Any], None], opened: tuple[Tokenizer, Engine] | None = None
+        self, job: EncodingJob, notify: Callable[[Any], None], *, tokenizer: Tokenizer, engine: Engine
     ) -> None:
         self._job = job
         self._notify = notify
-        if opened is None:
-            tokenizer = open_tokenizer(job.tokenizer)
-            opened = tokenizer, load_engine(tokenizer, job.engine)
-        self._tokenizer, self._engine = opened
+        self._tokenizer, self._engine = tokenizer, engine
         self._split = None if job.sentences is None else sentence_splitter(job.sentences)
         self._dtype = np.dtype(job.dtype)
 

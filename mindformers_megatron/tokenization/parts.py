@@ -79,6 +79,11 @@ def part_bytes_for(files: Sequence[InputFile]) -> int:
     return min(max(total // _PARTS_WANTED, _SMALLEST), _LARGEST)
 
 
+def can_be_cut(file: InputFile) -> bool:
+    """Whether pieces of a file can be read apart, by whoever encodes them; others are read from their beginning."""
+    return file.path != STDIN and (file.is_parquet or not compression_of(file.path))
+
+
 def cut_parts(
     files: Sequence[InputFile], part_bytes: int, *, on_stdin: Callable[[bytes], None] = lambda data: None
 ) -> Iterator[Part]:

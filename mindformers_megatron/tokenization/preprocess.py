@@ -16,19 +16,26 @@ import numpy as np
 import orjson
 
 from mindformers_megatron.errors import ConfigError, DataError
-from mindformers_megatron.execution.processes import map_ordered
-from mindformers_megatron.execution.threads import map_in_threads
 from mindformers_megatron.format.atomic import write_atomically
 from mindformers_megatron.format.dtypes import dtype_for_vocab
 from mindformers_megatron.format.writer import WrittenPair
 from mindformers_megatron.tokenization.batches import read_batches
 from mindformers_megatron.tokenization.counts import Advance
 from mindformers_megatron.tokenization.description import describe_pairs
+from mindformers_megatron.tokenization.encoders import (
+    Encoders,
+    ForkedEncoders,
+    Task,
+    ThreadedEncoders,
+    count_workers,
+    may_be_in_forks,
+)
 from mindformers_megatron.tokenization.engines.guard import EngineMismatchError, GuardedEngine
 from mindformers_megatron.tokenization.engines.selection import Choice, EngineName, choose_engine
 from mindformers_megatron.tokenization.inputs import STDIN, InputFile, InputHasher, check_unchanged, find_inputs
 from mindformers_megatron.tokenization.join import Joiner
-from mindformers_megatron.tokenization.part_encoder import EncodingJob, PartEncoder
+from mindformers_megatron.tokenization.pair_sums import MOST_WAITING
+from mindformers_megatron.tokenization.part_encoder import EncodingJob
 from mindformers_megatron.tokenization.part_files import clear_folder, finished_parts, prepare_folder
 from mindformers_megatron.tokenization.part_markers import EncodedPart, FinishedParts, part_fingerprint
 from mindformers_megatron.tokenization.parts import Part, cut_parts, part_bytes_for
@@ -39,18 +46,12 @@ from mindformers_megatron.tokenization.tokenizer_process import EngineElsewhere,
 
 __all__ = ["PreprocessReport", "PreprocessSpec", "preprocess"]
 
-# Python itself becomes the bottleneck of one process somewhere beyond.
-_MOST_THREADS = 8
 # Hugging Face's library takes 100 bytes and more of memory for each byte of text; the fast engine forty times less.
 _BATCH_BYTES = 1 << 18
 _FAST_BATCH_BYTES = 1 << 21
 _SAMPLE_BYTES = 1 << 18
-# Parts for each worker that may be under way or wait to be written.
-_AHEAD = 2
-
 OnAdvance = Callable[[int, Advance], None]
 Encode = Generator[EncodedPart, None, None]
-_Task = tuple[Part, str]
 
 _log = logging.getLogger(__name__)
 
@@ -82,9 +83,10 @@ def preprocess(spec: PreprocessSpec, on_advance: OnAdvance | None = None) -> Pre
 def _preprocess(
     spec: PreprocessSpec, files: Sequence[InputFile], hasher: InputHasher, on_advance: OnAdvance | None
 ) -> PreprocessReport:
-    with opened_for(spec.engine, spec.tokenizer) as tokenizer:
+    in_forks = may_be_in_forks(spec, files)
+    with opened_for(spec.engine, spec.tokenizer, workers=count_workers(spec, files) if in_forks else 0) as tokenizer:
         try:
-            return _Run(spec, tokenizer, files, hasher).carry_out(on_advance)
+            return _Run(spec, tokenizer, files, hasher, in_forks=in_forks).carry_out(on_advance)
         except EngineMismatchError as error:
             if spec.on_mismatch != "hf":
                 raise
@@ -92,7 +94,7 @@ def _preprocess(
                 raise ConfigError(f"{error}; standard input cannot be read again for it") from None
             reference = cast(EngineName, tokenizer.engine.name)
             _log.warning("%s; encoding all by %s", error, reference)
-            run = _Run(replace(spec, engine=reference), tokenizer, files, hasher)
+            run = _Run(replace(spec, engine=reference), tokenizer, files, hasher, in_forks=in_forks)
             run.refusal = f"{error}"
             return run.carry_out(on_advance)
 
@@ -105,14 +107,19 @@ class _Plan:
     choice: Choice
     parts: Iterator[Part]
     workers: int
-    in_processes: bool
 
 
 class _Run:
     """One attempt at a run."""
 
     def __init__(
-        self, spec: PreprocessSpec, tokenizer: Tokenizer, files: Sequence[InputFile], hasher: InputHasher
+        self,
+        spec: PreprocessSpec,
+        tokenizer: Tokenizer,
+        files: Sequence[InputFile],
+        hasher: InputHasher,
+        *,
+        in_forks: bool,
     ) -> None:
         self._begun = time.monotonic()
         self._spec = spec
@@ -120,6 +127,7 @@ class _Run:
         self._files = files
         self._input_bytes = sum(file.size for file in files)
         self._hasher = hasher
+        self._in_forks = in_forks
         self.refusal = ""
 
     def carry_out(self, on_advance: OnAdvance | None) -> PreprocessReport:
@@ -129,6 +137,9 @@ class _Run:
         Path(spec.output_prefix).parent.mkdir(parents=True, exist_ok=True)
         reused = 0
         with ExitStack() as stack:
+            # Before any thread is started, and before outputs are locked: what is locked for a fork stays locked.
+            encoders = stack.enter_context(self._encoders(plan))
+            self._hasher.start()
             joiner = stack.enter_context(
                 Joiner(
                     spec.prefixes,
@@ -143,7 +154,7 @@ class _Run:
             prepare_folder(spec.parts_folder)
             stack.callback(self._tidy)
             notice = partial(on_advance, self._input_bytes) if on_advance else None
-            with closing(self._encoded(plan, notice)) as encoded_parts:
+            with closing(self._encoded(plan, encoders, notice)) as encoded_parts:
                 for encoded in encoded_parts:
                     joiner.add(encoded)
                     reused += encoded.reused
@@ -197,13 +208,14 @@ class _Run:
         if spec.engine != tokenizer.engine.name and (first := next(parts, None)) is not None:
             sample = _first_texts(first, spec.json_keys)
             parts = chain([first], parts)
-        choice = choose_engine(tokenizer, spec.engine, sample, on_mismatch=spec.on_mismatch)
+        choice = choose_engine(
+            tokenizer, spec.engine, sample, on_mismatch=spec.on_mismatch, by_threads=not self._in_forks
+        )
         cores = len(os.sched_getaffinity(0))
-        workers = spec.workers or cores
+        workers = count_workers(spec, self._files)
         is_fast = choice.engine.name == "gigatoken"
         job = EncodingJob(
             tokenizer=spec.tokenizer,
-            engine=choice.name,
             json_keys=spec.json_keys,
             eod=eod,
             sentences=spec.sentences,
@@ -212,17 +224,29 @@ class _Run:
             folder=spec.parts_folder,
             batch_bytes=_FAST_BATCH_BYTES if is_fast else _BATCH_BYTES * max(cores // workers, 1),
         )
-        in_processes = workers > _MOST_THREADS if spec.in_processes is None else spec.in_processes
-        return _Plan(job, choice, parts, workers, in_processes)
+        return _Plan(job, choice, parts, workers)
 
-    def _encoded(self, plan: _Plan, on_notice: Callable[[Any], None] | None) -> Encode:
+    def _encoders(self, plan: _Plan) -> Encoders:
+        tokenizer, engine = self._tokenizer, plan.choice.engine
+        if isinstance(engine, EngineElsewhere):
+            # It compares, one text in a thousand; to encode all, workers would wait for each other.
+            tokenizer = open_tokenizer(self._spec.tokenizer)
+            engine = tokenizer.engine
+        is_asked_for = self._spec.in_processes is not None
+        # Other engines leave Python for nearly all of their time, and are at home among threads.
+        is_pythons = isinstance(engine, GuardedEngine) or self._spec.sentences is not None
+        if self._in_forks and (is_asked_for or is_pythons):
+            return ForkedEncoders(plan.job, tokenizer, engine, workers=plan.workers, held=MOST_WAITING + 1)
+        return ThreadedEncoders(plan.job, tokenizer, engine, workers=plan.workers)
+
+    def _encoded(self, plan: _Plan, encoders: Encoders, on_notice: Callable[[Any], None] | None) -> Encode:
         """All parts in order; first those that an earlier run has finished."""
         finished = FinishedParts(self._spec.parts_folder, len(self._spec.json_keys), np.dtype(plan.job.dtype))
         tasks = self._tasks(plan)
         for task in tasks:
             encoded = finished.take(*task)
             if encoded is None:
-                with closing(self._encode(plan, chain([task], tasks), on_notice)) as others:
+                with closing(encoders.encode(chain([task], tasks), on_notice)) as others:
                     yield from others
                 return
             if on_notice:
@@ -230,29 +254,7 @@ class _Run:
                 on_notice(Advance(disk_bytes, encoded.counts.documents, encoded.counts.tokens))
             yield encoded
 
-    def _encode(self, plan: _Plan, tasks: Iterator[_Task], on_notice: Callable[[Any], None] | None) -> Encode:
-        # An encoded part is in memory until those before it are written.
-        ahead = _AHEAD * plan.workers
-        if plan.in_processes:
-            threads = max(len(os.sched_getaffinity(0)) // plan.workers, 1)
-            return map_ordered(
-                partial(PartEncoder, plan.job),
-                tasks,
-                workers=plan.workers,
-                ahead=ahead,
-                environment=_thread_settings(threads),
-                on_notice=on_notice,
-                describe=lambda task: str(task[0]),
-            )
-        opened = self._tokenizer, plan.choice.engine
-        if isinstance(plan.choice.engine, EngineElsewhere):
-            # It compares, one text in a thousand; to encode all, threads would wait for each other.
-            tokenizer = open_tokenizer(self._spec.tokenizer)
-            opened = tokenizer, tokenizer.engine
-        make_worker = partial(PartEncoder, plan.job, opened=opened)
-        return map_in_threads(make_worker, tasks, workers=plan.workers, ahead=ahead, on_notice=on_notice)
-
-    def _tasks(self, plan: _Plan) -> Iterator[_Task]:
+    def _tasks(self, plan: _Plan) -> Iterator[Task]:
         tokenizer, engine = self._tokenizer, plan.choice.engine
         of_job = repr(
             (
@@ -303,7 +305,3 @@ def _token_type(tokenizer: Tokenizer) -> np.dtype[Any]:
             f"they are stored as {dtype.name}, which ends at {limit:,}; number them without gaps"
         )
     return dtype
-
-
-def _thread_settings(threads: int) -> dict[str, str]:
-    return {"TOKENIZERS_PARALLELISM": "true" if threads > 1 else "false", "RAYON_NUM_THREADS": str(threads)}

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -23,53 +23,64 @@ from mindformers_megatron.tokenization.engines import Encoded, gigatoken
 from mindformers_megatron.tokenization.tokenizer import Tokenizer, TokenizerSpec, open_tokenizer
 from mindformers_megatron.tokenization.tokenizer_files import locate
 
-_PROGRAM = "import sys; from mindformers_megatron.tokenization.tokenizer_process import serve; serve(int(sys.argv[1]))"
+_PROGRAM = "import sys; from mindformers_megatron.tokenization.tokenizer_process import serve; serve(sys.argv[1:])"
 # What of a tokenizer does not leave its process, but is asked for there.
 _ASKED = ("engine", "_find_largest_id", "_json", "_find_around", "_decode")
+# Of each text Hugging Face's library makes thousands of small pieces, which one in six of its seconds goes into.
+_ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=60000"}
 # How the other end of a pipe is found to be gone.
 _LEFT = (EOFError, BrokenPipeError, ConnectionResetError)
 
 
 @contextlib.contextmanager
-def opened_for(engine: str, spec: TokenizerSpec) -> Iterator[Tokenizer]:
+def opened_for(engine: str, spec: TokenizerSpec, *, workers: int = 0) -> Iterator[Tokenizer]:
     """Opens a tokenizer for work in which ``engine`` encodes, and the tokenizer's own perhaps only compares.
 
     It is in a process of its own where a fast engine can load the same file in this one meanwhile. Raises as
     ``open_tokenizer`` does.
+
+    Args:
+        engine: what encodes, by its name in ``choose_engine``.
+        spec: the tokenizer.
+        workers: forks of this process that will ask it too, each by ``EngineElsewhere.of_worker``; 0: this process
+            alone asks, from any number of threads.
     """
     kind, files = locate(spec)
     may_be_fast = engine in ("auto", "gigatoken") and importlib.util.find_spec("gigatoken") is not None
     if not may_be_fast or kind != "HuggingFaceTokenizer" or spec.special_tokens_in_text == "split":
         yield open_tokenizer(spec)
         return
-    with TokenizerProcess(spec) as process:
-        gigatoken.load_ahead(files[0])
+    with TokenizerProcess(spec, workers=workers) as process:
+        gigatoken.load_ahead(files[0], by_threads=not workers)
         yield process.tokenizer()
 
 
 class TokenizerProcess:
-    """Opens a tokenizer elsewhere, from the moment it is made; safe between threads, which take turns.
+    """Opens a tokenizer elsewhere, from the moment it is made.
 
     The process ends when this one closes it or is gone, however.
 
     Args:
         spec: what ``open_tokenizer`` is asked for.
+        workers: forks of this process that will ask too, at the same time.
     """
 
-    def __init__(self, spec: TokenizerSpec) -> None:
-        self._lock = threading.Lock()
-        self._pipe, theirs = Pipe()
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                # What the keyboard sends is for this process to decide about.
-                start_new_session=True,
-            )
-        with contextlib.suppress(BrokenPipeError):  # found dead when its answer is asked for
-            self._pipe.send(spec)
+    def __init__(self, spec: TokenizerSpec, *, workers: int = 0) -> None:
+        pipes = [Pipe() for _ in range(workers + 1)]
+        ends = [theirs.fileno() for _, theirs in pipes]
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM, *map(str, ends)],
+            pass_fds=ends,
+            stdin=subprocess.DEVNULL,
+            env={**_ENVIRONMENT, **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            # What the keyboard sends is for this process to decide about.
+            start_new_session=True,
+        )
+        for _, theirs in pipes:
+            theirs.close()
+        self._line, *self._of_workers = (_Line(ours, self._fate) for ours, _ in pipes)
+        self._line.own()
+        self._line.send(spec)
 
     @property
     def pid(self) -> int:
@@ -78,44 +89,22 @@ class TokenizerProcess:
 
     def tokenizer(self) -> Tokenizer:
         """The tokenizer, when it has been opened; its engine works in the other process. Raises as opening does."""
-        with self._lock:
-            plain, name, version, has_json, decodes = self._answer()
-        return Tokenizer(
-            **plain,
-            engine=EngineElsewhere(self, name, version),
-            _find_largest_id=partial(self.ask, "largest_id"),
-            _json=partial(self.ask, "json") if has_json else None,
-            _find_around=partial(self.ask, "added_around"),
-            _decode=partial(self.ask, "decode") if decodes else None,
-        )
-
-    def ask(self, what: str, *arguments: Any) -> Any:
-        """The value of an attribute of the tokenizer, or what its method returns.
-
-        Raises:
-            ChildProcessError: the process died.
-        """
-        with self._lock:
-            return self._answer((what, arguments))
-
-    def _answer(self, question: Any = None) -> Any:
-        try:
-            if question is not None:
-                self._pipe.send(question)
-            failed, content = self._pipe.recv()
-        except _LEFT:
-            code = self._process.wait()
-            reason = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-            raise ChildProcessError(f"the process that holds the tokenizer {reason}") from None
-        if not failed:
-            return content
-        raise content if isinstance(content, BaseException) else RuntimeError(f"in the tokenizer's process:\n{content}")
+        opened: _Opened = self._line.receive()
+        return opened.asked_by(self._line, self._of_workers)
 
     def close(self) -> None:
         """Ends the process, which leaves nothing to be finished."""
-        self._pipe.close()
+        for line in (self._line, *self._of_workers):
+            line.close()
         self._process.kill()
         self._process.wait()
+
+    def _fate(self) -> str:
+        try:
+            code = self._process.wait()
+        except ChildProcessError:  # a fork has no children
+            return "died"
+        return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
     def __enter__(self) -> "TokenizerProcess":
         return self
@@ -124,28 +113,119 @@ class TokenizerProcess:
         self.close()
 
 
+class _Line:
+    """One end of a pipe to the process; threads take turns.
+
+    It is one process's own. In another, a fork, which would get what that one asked for, it is an error to ask by it.
+
+    Args:
+        pipe: the end.
+        fate: says how the process ended.
+    """
+
+    def __init__(self, pipe: Connection, fate: Callable[[], str]) -> None:
+        self._pipe = pipe
+        self._fate = fate
+        self._lock = threading.Lock()
+        self._owner: int | None = None
+
+    def own(self) -> None:
+        """Makes it this process's own."""
+        self._owner = os.getpid()
+
+    def ask(self, what: str, *arguments: Any) -> Any:
+        """The value of an attribute of the tokenizer, or what its method returns.
+
+        Raises:
+            ChildProcessError: the process died.
+        """
+        if self._owner != os.getpid():
+            raise RuntimeError(f"process {os.getpid()} asks by the line of {self._owner}")
+        with self._lock:
+            self.send((what, arguments))
+            return self.receive()
+
+    def send(self, question: Any) -> None:
+        with contextlib.suppress(BrokenPipeError):  # found dead when its answer is asked for
+            self._pipe.send(question)
+
+    def receive(self) -> Any:
+        try:
+            failed, content = self._pipe.recv()
+        except _LEFT:
+            raise ChildProcessError(f"the process that holds the tokenizer {self._fate()}") from None
+        if not failed:
+            return content
+        raise content if isinstance(content, BaseException) else RuntimeError(f"in the tokenizer's process:\n{content}")
+
+    def close(self) -> None:
+        self._pipe.close()
+
+
 class EngineElsewhere:
     """The engine of a tokenizer in another process.
 
     Args:
-        process: where it is.
-        name: of the engine there.
-        version: of its library.
+        opened: the tokenizer there.
+        line: to that process.
+        of_workers: lines for forks of this one.
     """
 
-    def __init__(self, process: TokenizerProcess, name: str, version: str) -> None:
-        self.name = name
-        self.version = version
-        self._process = process
+    def __init__(self, opened: "_Opened", line: _Line, of_workers: Sequence[_Line]) -> None:
+        self.name = opened.engine_name
+        self.version = opened.engine_version
+        self._opened = opened
+        self._line = line
+        self._of_workers = of_workers
 
     def encode(self, texts: Sequence[str]) -> Encoded:
         """See ``Engine``."""
-        return cast(Encoded, self._process.ask("encode", list(texts)))
+        return cast(Encoded, self._line.ask("encode", list(texts)))
+
+    def of_worker(self, number: int) -> Tokenizer:
+        """Its tokenizer as a fork is to ask for it: by a line that is that fork's alone."""
+        line = self._of_workers[number]
+        line.own()
+        return self._opened.asked_by(line)
 
 
-def serve(descriptor: int) -> None:
-    """What the other process does: opens a tokenizer, and answers until nobody listens any more."""
-    pipe = Connection(descriptor)
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """What the process says of its tokenizer.
+
+    Attributes:
+        plain: attributes of ``Tokenizer``, by their names.
+        engine_name: what encodes.
+        engine_version: of its library.
+        has_json: there is a ``tokenizer.json`` of it.
+        decodes: its ids stand for texts.
+    """
+
+    plain: dict[str, Any]
+    engine_name: str
+    engine_version: str
+    has_json: bool
+    decodes: bool
+
+    def asked_by(self, line: _Line, of_workers: Sequence[_Line] = ()) -> Tokenizer:
+        """The tokenizer as it is known here; what is not plain is asked for by that line."""
+        return Tokenizer(
+            **self.plain,
+            engine=EngineElsewhere(self, line, of_workers),
+            _find_largest_id=partial(line.ask, "largest_id"),
+            _json=partial(line.ask, "json") if self.has_json else None,
+            _find_around=partial(line.ask, "added_around"),
+            _decode=partial(line.ask, "decode") if self.decodes else None,
+        )
+
+
+def serve(descriptors: Sequence[str]) -> None:
+    """What the other process does: opens a tokenizer, and answers until nobody listens any more.
+
+    Args:
+        descriptors: of its ends of pipes; it ends when the first one is closed.
+    """
+    pipe, *more = (Connection(int(descriptor)) for descriptor in descriptors)
     try:
         try:
             tokenizer = open_tokenizer(pipe.recv())
@@ -160,13 +240,22 @@ def serve(descriptor: int) -> None:
                 field.name: getattr(tokenizer, field.name) for field in fields(tokenizer) if field.name not in _ASKED
             }
             engine = tokenizer.engine
-            opened = (plain, engine.name, engine.version, tokenizer._json is not None, tokenizer._decode is not None)
-            pipe.send((False, opened))
+            has_json, decodes = tokenizer._json is not None, tokenizer._decode is not None
+            pipe.send((False, _Opened(plain, engine.name, engine.version, has_json, decodes)))
         except _LEFT:
             raise
         except BaseException as error:
             pipe.send((True, told(error)))
             return
+        for other in more:
+            threading.Thread(target=_answer_all, args=(other, methods), daemon=True).start()
+        _answer_all(pipe, methods)
+    except _LEFT:
+        return
+
+
+def _answer_all(pipe: Connection, methods: dict[str, Callable[..., Any]]) -> None:
+    with contextlib.suppress(*_LEFT):
         while True:
             what, arguments = pipe.recv()
             try:
@@ -174,5 +263,3 @@ def serve(descriptor: int) -> None:
             except BaseException as error:
                 answer = (True, told(error))
             pipe.send(answer)
-    except _LEFT:
-        return

@@ -75,12 +75,13 @@ def test_auto_takes_the_fastest_engine_that_loads_a_family(
             assert "\n" not in str(error)
     assert set(found) == LOADS[family]
     fastest = next(iter(found), "hf")
-    assert choose_engine(tokenizer, "auto", golden_texts).name == fastest
+    assert choose_engine(tokenizer, "auto", golden_texts).engine.name == fastest
     texts = [*adversarial_texts(500, list(tokenizer.special_tokens.values()), seed=1), *golden_texts]
     expected = [array.tolist() for array in tokenizer.engine.encode(texts)]
-    for choice in found.values():
-        assert [array.tolist() for array in choice.engine.encode(texts)] == expected
-        assert [array.tolist() for array in load_engine(tokenizer, choice.name).encode(texts)] == expected
+    for name, choice in found.items():
+        alone = load_engine(tokenizer, name, by_threads=False)
+        for engine in (choice.engine, alone):
+            assert [array.tolist() for array in engine.encode(texts)] == expected
 
 
 @pytest.mark.slow
@@ -93,8 +94,9 @@ def test_six_thousand_adversarial_texts_get_the_ids_of_the_library(
         texts = adversarial_texts(6000, list(tokenizer.special_tokens.values()), seed=2)
         expected = [array.tolist() for array in tokenizer.engine.encode(texts)]
         for name in LOADS[family]:
-            engine = load_engine(tokenizer, name)
-            assert [array.tolist() for array in engine.encode(texts)] == expected
+            for by_threads in (True, False):
+                engine = load_engine(tokenizer, name, by_threads=by_threads)
+                assert [array.tolist() for array in engine.encode(texts)] == expected
 
 
 @pytest.mark.parametrize("split", [False, True])

@@ -10,7 +10,7 @@ from runs import GOLDEN, assert_golden, run
 from mindformers_megatron.format.metadata import read_metadata
 from mindformers_megatron.tokenization.engines import Encoded, Engine, flatten, selection
 from mindformers_megatron.tokenization.engines.guard import EngineMismatchError, GuardedEngine
-from mindformers_megatron.tokenization.tokenizer import Tokenizer
+from mindformers_megatron.tokenization.tokenizer import Tokenizer, TokenizerSpec, open_tokenizer
 
 pytest.importorskip("gigatoken")
 
@@ -30,8 +30,8 @@ class WrongAbout:
 
 
 def take(monkeypatch: pytest.MonkeyPatch, something: str) -> None:
-    def loaded(tokenizer: Tokenizer, name: str) -> Engine:
-        return WrongAbout(something, tokenizer.engine)
+    def loaded(tokenizer: Tokenizer, name: str, by_threads: bool) -> Engine:
+        return WrongAbout(something, open_tokenizer(TokenizerSpec(path=Path(tokenizer.name))).engine)
 
     monkeypatch.setattr(selection, "_loaded", loaded)
     monkeypatch.setattr(selection, "GuardedEngine", partial(GuardedEngine, audited=1.0))

@@ -16,7 +16,7 @@ from mindformers_megatron.tokenization.part_encoder import EncodingJob, PartEnco
 from mindformers_megatron.tokenization.part_files import PartFiles, clear_folder, prepare_folder
 from mindformers_megatron.tokenization.part_markers import EncodedPart
 from mindformers_megatron.tokenization.parts import Part, Piece
-from mindformers_megatron.tokenization.tokenizer import TokenizerSpec
+from mindformers_megatron.tokenization.tokenizer import TokenizerSpec, open_tokenizer
 
 WriteLines = Callable[..., Path]
 
@@ -31,7 +31,6 @@ def job(tmp_path: Path) -> EncodingJob:
     prepare_folder(folder)
     return EncodingJob(
         tokenizer=TokenizerSpec(path=tmp_path / "tokenizer.json"),
-        engine="hf",
         json_keys=("text",),
         eod=99,
         sentences=None,
@@ -48,7 +47,9 @@ def encode(job: EncodingJob, path: Path, notices: list[Advance] | None = None) -
             notices.append(notice)
 
     size = path.stat().st_size
-    return PartEncoder(job, notify)((Part(3, (Piece(path, 0, size, "numbers", disk_bytes=size),)), "fingerprint"))
+    tokenizer = open_tokenizer(job.tokenizer)
+    encoder = PartEncoder(job, notify, tokenizer=tokenizer, engine=tokenizer.engine)
+    return encoder((Part(3, (Piece(path, 0, size, "numbers", disk_bytes=size),)), "fingerprint"))
 
 
 @pytest.mark.parametrize("batch_bytes", [1, 40, 1000])

@@ -39,7 +39,9 @@ def fetch(tmp_path_factory: pytest.TempPathFactory) -> "dict[str, Path]":
 def test_ids_are_those_of_the_library(name: str, add_special_tokens: bool, fetch: dict[str, Path]) -> None:
     tokenizer = open_tokenizer(TokenizerSpec(path=fetch[name], add_special_tokens=add_special_tokens))
     texts = adversarial_texts(6000, list(tokenizer.special_tokens.values()), seed=3)
-    assert choose_engine(tokenizer, "auto", texts[:100]).name == "gigatoken"
+    assert choose_engine(tokenizer, "auto", texts[:100]).engine.name == "gigatoken"
     expected = [array.tolist() for array in tokenizer.engine.encode(texts)]
     for engine in ENGINES[name]:
-        assert [array.tolist() for array in load_engine(tokenizer, engine).encode(texts)] == expected
+        for by_threads in (True, False):
+            loaded = load_engine(tokenizer, engine, by_threads=by_threads)
+            assert [array.tolist() for array in loaded.encode(texts)] == expected

@@ -44,6 +44,15 @@ class GuardedEngine:
         self._beside = ThreadPoolExecutor(thread_name_prefix="mfm-reference")
 
     @property
+    def fast(self) -> Engine:
+        """What encodes."""
+        return self._fast
+
+    def beside(self, reference: Engine) -> "GuardedEngine":
+        """The same fast engine under watch of another instance of the reference."""
+        return GuardedEngine(self._fast, reference, audited=self._audited_share)
+
+    @property
     def name(self) -> str:
         """The fast engine's."""
         return self._fast.name

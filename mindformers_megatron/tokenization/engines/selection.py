@@ -32,17 +32,20 @@ class Choice:
 
     Attributes:
         engine: what encodes.
-        name: by which ``load_engine`` makes it again in another process.
         verdict: what the self-check found, in words; empty where the reference itself encodes.
     """
 
     engine: Engine
-    name: str
     verdict: str = ""
 
 
 def choose_engine(
-    tokenizer: Tokenizer, name: EngineName, sample: Sequence[str], *, on_mismatch: OnMismatch = "stop"
+    tokenizer: Tokenizer,
+    name: EngineName,
+    sample: Sequence[str],
+    *,
+    on_mismatch: OnMismatch = "stop",
+    by_threads: bool = True,
 ) -> Choice:
     """Chooses the engine for a corpus.
 
@@ -52,6 +55,7 @@ def choose_engine(
         sample: the first texts of the corpus.
         on_mismatch: what is done where an engine that was asked for by name gives other ids: stop, or take the
             reference. ``auto`` takes the next engine.
+        by_threads: several threads will encode at once; False: one, in this process or in forks of it.
 
     Raises:
         ConfigError: the engine asked for is not installed, or cannot do this tokenizer.
@@ -59,40 +63,38 @@ def choose_engine(
     """
     reference = tokenizer.engine
     if name == reference.name or (name == "hf" and reference.name == "null"):
-        return Choice(reference, reference.name)
+        return Choice(reference)
     if name != "auto":
         if name not in _FASTEST_FIRST:
             raise ConfigError(
                 f"{tokenizer.name}: {name} cannot encode by a {tokenizer.kind}; give auto or {reference.name}"
             )
         try:
-            return _checked(tokenizer, name, sample)
+            return _checked(tokenizer, name, sample, by_threads)
         except EngineMismatchError as error:
             if on_mismatch == "stop":
                 raise
             _log.warning("%s; taking %s", error, reference.name)
-            return Choice(reference, reference.name, f"{name} was refused: {error}")
+            return Choice(reference, f"{name} was refused: {error}")
     refused = []
     for candidate in _FASTEST_FIRST:
         if candidate == reference.name or importlib.util.find_spec(candidate) is None:
             continue
         try:
-            return _checked(tokenizer, candidate, sample)
+            return _checked(tokenizer, candidate, sample, by_threads)
         except (ConfigError, EngineMismatchError) as error:
             _log.info("%s", error)
             refused.append(f"{candidate} was refused: {error}")
-    return Choice(reference, reference.name, "; ".join(refused))
+    return Choice(reference, "; ".join(refused))
 
 
-def load_engine(tokenizer: Tokenizer, name: str) -> Engine:
-    """Makes the engine of a ``Choice``, without checking it again."""
-    return (
-        tokenizer.engine if name == tokenizer.engine.name else GuardedEngine(_load(tokenizer, name), tokenizer.engine)
-    )
+def load_engine(tokenizer: Tokenizer, name: str, *, by_threads: bool = True) -> GuardedEngine:
+    """Makes a fast engine, which has not been checked; see ``choose_engine``."""
+    return GuardedEngine(_load(tokenizer, name, by_threads), tokenizer.engine)
 
 
-def _checked(tokenizer: Tokenizer, name: str, sample: Sequence[str]) -> Choice:
-    fast, reference = _load(tokenizer, name), tokenizer.engine
+def _checked(tokenizer: Tokenizer, name: str, sample: Sequence[str], by_threads: bool) -> Choice:
+    engine, reference = load_engine(tokenizer, name, by_threads=by_threads), tokenizer.engine
     texts = adversarial_texts(_ADVERSARIAL_TEXTS, list(tokenizer.special_tokens.values()))
     crafted = len(texts)
     characters = 0
@@ -102,22 +104,22 @@ def _checked(tokenizer: Tokenizer, name: str, sample: Sequence[str]) -> Choice:
         if characters >= _SAMPLE_CHARACTERS:
             break
     checked = [text for text, unassigned in zip(texts, has_unassigned(texts), strict=True) if not unassigned]
-    compare(checked, fast.encode(checked), fast, reference)
+    compare(checked, engine.fast.encode(checked), engine.fast, reference)
     verdict = (
         f"ids equal to those of {reference.name} {reference.version} on {crafted} adversarial texts and on the first "
         f"{len(texts) - crafted} of the corpus"
     )
-    return Choice(GuardedEngine(fast, reference), name, verdict)
+    return Choice(engine, verdict)
 
 
-def _load(tokenizer: Tokenizer, name: str) -> Engine:
+def _load(tokenizer: Tokenizer, name: str, by_threads: bool) -> Engine:
     if importlib.util.find_spec(name) is None:
         raise ConfigError(
             f"engine {name} is not installed; pip install 'mindformers-megatron[fast]', or give --engine hf"
         )
     # pyo3's panics are no Exception.
     try:
-        return _loaded(tokenizer, name)
+        return _loaded(tokenizer, name, by_threads)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
@@ -127,9 +129,9 @@ def _load(tokenizer: Tokenizer, name: str) -> Engine:
         ) from None
 
 
-def _loaded(tokenizer: Tokenizer, name: str) -> Engine:
+def _loaded(tokenizer: Tokenizer, name: str, by_threads: bool) -> Engine:
     if tokenizer.sentencepiece_file is not None and name == "gigatoken":
-        return giga.load_sentencepiece(tokenizer.sentencepiece_file)
+        return giga.load_sentencepiece(tokenizer.sentencepiece_file, by_threads=by_threads)
     data = tokenizer.json()
     if data is None:
         raise ValueError(f"it is a {tokenizer.kind}")
@@ -137,4 +139,6 @@ def _loaded(tokenizer: Tokenizer, name: str) -> Engine:
     options: dict[str, Any] = {
         "split_special_tokens": tokenizer.splits_special_tokens, "before": before, "after": after,
     }  # fmt: skip
-    return giga.load_json(data, **options) if name == "gigatoken" else tiktoken.load_json(data, **options)
+    if name == "gigatoken":
+        return giga.load_json(data, **options, by_threads=by_threads)
+    return tiktoken.load_json(data, **options)
