@@ -112,7 +112,7 @@ def measured(command: list[str]) -> Run:
     def watch() -> None:
         # Not more often: to be counted, memory is held still, and with it whoever asks for some.
         while not done.wait(0.25):
-            peak[0] = max(peak[0], sum(map(resident, family(process.pid))) / 1e6)
+            peak[0] = max(peak[0], resident(list(family(process.pid))) / 1e6)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -136,13 +136,21 @@ def family(pid: int) -> Iterator[int]:
         yield from family(int(child))
 
 
-def resident(pid: int) -> int:
-    """Bytes of a process, those it shares counted by their share."""
-    try:
-        fields = Path(f"/proc/{pid}/smaps_rollup").read_text().split()
-        return int(fields[fields.index("Pss:") + 1]) * 1024
-    except (OSError, ValueError):
-        return 0
+def resident(pids: list[int]) -> int:
+    """Bytes of some processes, those they share counted once, memory without a name included."""
+    total = 0
+    unnamed: dict[int, int] = {}
+    for pid in pids:
+        try:
+            fields = Path(f"/proc/{pid}/smaps_rollup").read_text().split()
+            total += sum(int(fields[fields.index(name) + 1]) * 1024 for name in ("Pss_Anon:", "Pss_File:"))
+            for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+                if str(descriptor.readlink()).startswith("/memfd:"):
+                    status = descriptor.stat()
+                    unnamed[status.st_ino] = status.st_blocks * 512
+        except (OSError, ValueError):
+            continue
+    return total + sum(unnamed.values())
 
 
 def fetch_tokenizer(folder: Path) -> Path:

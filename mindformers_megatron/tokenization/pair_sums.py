@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mindformers_megatron.format.hashing import Hashes, hash_file
 
 # Updates that may wait, with the memory of their tokens.
-MOST_WAITING = 4
+MOST_WAITING = 2
 
 
 class PairSums:

@@ -15,7 +15,7 @@ UTF8_MARK = b"\xef\xbb\xbf"
 _BUFFER_BYTES = 1 << 20
 # Around each end of a block, so much is read twice.
 _CHUNK_BYTES = 1 << 15
-_SMALLEST, _LARGEST = 1 << 22, 1 << 24
+_SMALLEST, _LARGEST = 1 << 22, 1 << 23
 _PARTS_WANTED = 64
 _FILES_PER_PART = 1 << 12
 
@@ -74,7 +74,7 @@ class Part:
 
 
 def part_bytes_for(files: Sequence[InputFile]) -> int:
-    """A part size by which work spreads evenly, 4 to 16 MiB. It depends on the size of the input alone."""
+    """A part size by which work spreads evenly, 4 to 8 MiB. It depends on the size of the input alone."""
     total = sum(file.size for file in files)
     return min(max(total // _PARTS_WANTED, _SMALLEST), _LARGEST)
 

@@ -30,7 +30,9 @@ class PreprocessSpec:
         seq_length: noted in the metadata; the files are the same for every sequence length.
         md5: write ``<prefix>.md5`` beside each pair, as ``md5sum -c`` reads it.
         workers: None: one per core. The output does not depend on it.
-        in_processes: each worker is a process of its own, not a thread; None: where there are more than eight.
+        in_processes: each worker is a fork of this process, not a thread of it; None: where a fast engine encodes, or
+            sentences are cut, unless this process has other threads, may have no children, or has to read the input
+            from its beginning for them.
         part_bytes: bytes of input a worker takes at a time; None: by the size of the input. The output does not depend
             on it.
     """

@@ -26,8 +26,6 @@ from mindformers_megatron.tokenization.tokenizer_files import locate
 _PROGRAM = "import sys; from mindformers_megatron.tokenization.tokenizer_process import serve; serve(sys.argv[1:])"
 # What of a tokenizer does not leave its process, but is asked for there.
 _ASKED = ("engine", "_find_largest_id", "_json", "_find_around", "_decode")
-# Of each text Hugging Face's library makes thousands of small pieces, which one in six of its seconds goes into.
-_ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=60000"}
 # How the other end of a pipe is found to be gone.
 _LEFT = (EOFError, BrokenPipeError, ConnectionResetError)
 
@@ -72,7 +70,7 @@ class TokenizerProcess:
             [sys.executable, "-c", _PROGRAM, *map(str, ends)],
             pass_fds=ends,
             stdin=subprocess.DEVNULL,
-            env={**_ENVIRONMENT, **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             # What the keyboard sends is for this process to decide about.
             start_new_session=True,
         )

@@ -198,15 +198,16 @@ def test_texts_encoded_apart_come_back_in_order() -> None:
     assert (ids.tolist(), lengths.tolist()) == ([1, 4, 2, 3], [0, 1, 1, 2])
 
 
+@pytest.mark.parametrize("in_processes", [False, True], ids=["threads", "forks"])
 @pytest.mark.parametrize("workers", range(1, 9))
 @pytest.mark.parametrize("engine", ["hf", "gigatoken", "tiktoken"])
 def test_the_pair_is_megatrons_by_every_engine_and_any_number_of_workers(
-    engine: str, workers: int, tmp_path: Path
+    engine: str, workers: int, in_processes: bool, tmp_path: Path
 ) -> None:
     pytest.importorskip("tokenizers" if engine == "hf" else engine)
     report = run(
         GOLDEN.parent / "input.jsonl", tmp_path / "out", engine=engine, workers=workers, part_bytes=9_000,
-        append_eod=True,
+        append_eod=True, in_processes=in_processes,
     )  # fmt: skip
     assert report.engine == engine
     assert_golden(tmp_path / "out", "eod")

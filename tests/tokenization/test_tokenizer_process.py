@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
@@ -13,8 +14,9 @@ import pytest
 from tokenized import TOKENIZER
 
 from mindformers_megatron.errors import DataError
+from mindformers_megatron.execution.processes import WorkerPool
 from mindformers_megatron.tokenization.tokenizer import TokenizerSpec, open_tokenizer
-from mindformers_megatron.tokenization.tokenizer_process import TokenizerProcess, opened_for
+from mindformers_megatron.tokenization.tokenizer_process import EngineElsewhere, TokenizerProcess, opened_for
 
 TEXTS = ["a text", "", "émojis 😀 and 中文\n\tdef f(x):", "<|endoftext|>"]
 
@@ -42,6 +44,28 @@ def test_threads_get_the_ids_of_their_own_texts() -> None:
     with TokenizerProcess(TokenizerSpec(path=TOKENIZER)) as process, ThreadPoolExecutor(4) as pool:
         engine = process.tokenizer().engine
         found = list(pool.map(lambda number: engine.encode([f"text {number}"])[0].tolist(), range(100)))
+    assert found == [here.encode([f"text {number}"])[0].tolist() for number in range(100)]
+
+
+def test_forks_get_the_ids_of_their_own_texts_and_cannot_take_those_of_others() -> None:
+    here = open_tokenizer(TokenizerSpec(path=TOKENIZER)).engine
+    with TokenizerProcess(TokenizerSpec(path=TOKENIZER), workers=3) as process:
+        engine = process.tokenizer().engine
+        assert isinstance(engine, EngineElsewhere)
+
+        def make_worker(number: int, notify: object) -> Callable[[int], list[int]]:
+            own = engine.of_worker(number).engine
+
+            def work(task: int) -> list[int]:
+                with pytest.raises(RuntimeError, match="by the line of"):
+                    engine.encode(["a"])
+                return own.encode([f"text {task}"])[0].tolist()
+
+            return work
+
+        with WorkerPool(3, forked_with=make_worker) as pool:
+            found = list(pool.map(None, range(100)))
+        assert engine.encode(["a"])[0].tolist() == here.encode(["a"])[0].tolist()
     assert found == [here.encode([f"text {number}"])[0].tolist() for number in range(100)]
 
 
