@@ -42,7 +42,7 @@ _ENVIRONMENT = {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"}
 def count_workers(spec: PreprocessSpec, files: Sequence[InputFile]) -> int:
     """Workers of a run: as many as are asked for or there are cores, but no more than there may be parts."""
     size = sum(file.size for file in files)
-    # No part but the last is less than half as large as asked for.
+    # Two parts in a row are together larger than one is to be.
     most = 2 * size // (spec.part_bytes or part_bytes_for(files)) + 1 if all(map(can_be_cut, files)) else None
     workers = spec.workers or len(os.sched_getaffinity(0))
     return workers if most is None else min(workers, most)

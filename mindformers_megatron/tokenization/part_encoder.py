@@ -17,7 +17,7 @@ from mindformers_megatron.tokenization.batches import Batch, read_batches
 from mindformers_megatron.tokenization.counts import Advance, Counts
 from mindformers_megatron.tokenization.documents import Documents, assemble
 from mindformers_megatron.tokenization.engines import Engine
-from mindformers_megatron.tokenization.engines.guard import GuardedEngine
+from mindformers_megatron.tokenization.engines.guard import GuardedEngine, UnguardedEngine
 from mindformers_megatron.tokenization.part_docs import docs_of, sources_of
 from mindformers_megatron.tokenization.part_files import PartFiles, PartWriter, Reject
 from mindformers_megatron.tokenization.part_markers import EncodedPart, without_data
@@ -70,7 +70,8 @@ class PartEncoder:
     ) -> None:
         self._job = job
         self._notify = notify
-        self._tokenizer, self._engine = tokenizer, engine
+        self._tokenizer = tokenizer
+        self._engine = engine if isinstance(engine, GuardedEngine) else UnguardedEngine(engine)
         self._split = None if job.sentences is None else sentence_splitter(job.sentences)
         self._dtype = np.dtype(job.dtype)
 
@@ -99,14 +100,10 @@ class PartEncoder:
                         break
             finally:
                 # Of two errors the one that comes first in the part is told.
-                self._settle(part)
+                with _failures_at(lambda: str(part)):
+                    self._engine.settle()
         tokens = tuple(map(tuple, writer.tokens))
         return EncodedPart(without_data(part), fingerprint, tokens, counts, first_documents, last_lines, given_up)
-
-    def _settle(self, part: Part) -> None:
-        if isinstance(self._engine, GuardedEngine):
-            with _failures_at(lambda: str(part)):
-                self._engine.settle()
 
     def _encode_piece(self, place: int, piece: Piece, counts: Counts, writer: PartWriter) -> bool:
         allowed = self._job.rejects_allowed
@@ -149,10 +146,9 @@ class PartEncoder:
             writer.add_docs(docs_of(piece, batch, sources))
         else:
             tokens = 0
-        if isinstance(self._engine, GuardedEngine):
-            audited, referred = self._engine.take_counts()
-            counts.audited += audited
-            counts.referred += referred
+        audited, referred = self._engine.take_counts()
+        counts.audited += audited
+        counts.referred += referred
         return len(batch), tokens, batch.rejects
 
     def _encode_texts(self, piece: Piece, batch: Batch) -> tuple[list[Documents], NDArray[np.int64]]:
@@ -167,9 +163,8 @@ class PartEncoder:
                 per_text = np.fromiter(map(len, split), np.int64, len(split))
                 ends = np.concatenate(([0], np.cumsum(per_text)))[np.cumsum(per_document)]
                 per_document = np.diff(ends, prepend=0)
-            engine = self._engine
             with _failures_at(lambda: f"{piece.path}, {_span(batch)}"):
-                ids, lengths = engine.encode_ahead(flat) if isinstance(engine, GuardedEngine) else engine.encode(flat)
+                ids, lengths = self._engine.encode_ahead(flat)
             special += self._special_tokens(ids, lengths, per_document)
             encoded.append(assemble(ids, lengths, per_document, self._job.eod))
         return encoded, special

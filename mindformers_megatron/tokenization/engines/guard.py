@@ -130,6 +130,24 @@ class GuardedEngine:
         return chosen
 
 
+class UnguardedEngine:
+    """An engine that defines the ids itself, to be used as one under watch is.
+
+    Args:
+        engine: the engine.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.encode_ahead = engine.encode
+
+    def settle(self) -> None:
+        """Nothing is under way."""
+
+    def take_counts(self) -> tuple[int, int]:
+        """No text is audited, and none left to another."""
+        return 0, 0
+
+
 class _OfThread(threading.local):
     """What is one thread's own: counts, and audits under way."""
 
