@@ -33,8 +33,8 @@ Task = tuple[Part, str]
 Notify = Callable[[Any], None]
 Encoded = Generator[EncodedPart, None, None]
 
-# Parts for each worker that may be under way or wait to be written: they are in memory until those before them are.
-_AHEAD = 2
+# Parts beside those that are being encoded which may wait for one before them: they are in memory until it is written.
+_MOST_AHEAD = 8
 # What libraries would start in a fork, where all cores have work already.
 _ENVIRONMENT = {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"}
 
@@ -58,6 +58,11 @@ def may_be_in_forks(spec: PreprocessSpec, files: Sequence[InputFile]) -> bool:
         return spec.in_processes
     is_alone = threading.active_count() == 1 and not multiprocessing.current_process().daemon
     return is_alone and all(map(can_be_cut, files))
+
+
+def _ahead(workers: int) -> int:
+    """Parts that may have been begun and not been taken yet."""
+    return workers + min(workers, _MOST_AHEAD)
 
 
 class Encoders(Protocol):
@@ -89,8 +94,8 @@ class ThreadedEncoders:
 
     def encode(self, tasks: Iterator[Task], on_notice: Notify | None) -> Encoded:
         """See ``Encoders``."""
-        ahead = _AHEAD * self._workers
-        return map_in_threads(self._make_worker, tasks, workers=self._workers, ahead=ahead, on_notice=on_notice)
+        workers = self._workers
+        return map_in_threads(self._make_worker, tasks, workers=workers, ahead=_ahead(workers), on_notice=on_notice)
 
     def __enter__(self) -> "ThreadedEncoders":
         return self
@@ -113,7 +118,10 @@ class ForkedEncoders:
     """
 
     def __init__(self, job: EncodingJob, tokenizer: Tokenizer, engine: Engine, *, workers: int, held: int) -> None:
-        self._ahead = _AHEAD * workers
+        # By this process, for all of them: each would take 40 ms and 20 MB of its own.
+        import pyarrow  # noqa: F401
+
+        self._ahead = _ahead(workers)
         self._slots = TokenSlots(self._ahead + held, np.dtype(job.dtype))
         self._pool = WorkerPool(workers, _ENVIRONMENT, forked_with=partial(_Fork, job, tokenizer, engine, self._slots))
 

@@ -94,7 +94,8 @@ def _preprocess(
                 raise ConfigError(f"{error}; standard input cannot be read again for it") from None
             reference = cast(EngineName, tokenizer.engine.name)
             _log.warning("%s; encoding all by %s", error, reference)
-            run = _Run(replace(spec, engine=reference), tokenizer, files, hasher, in_forks=in_forks)
+            # By now there are threads.
+            run = _Run(replace(spec, engine=reference), tokenizer, files, hasher, in_forks=False)
             run.refusal = f"{error}"
             return run.carry_out(on_advance)
 
