@@ -63,7 +63,7 @@ def _to_pair(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     from mindformers_megatron.format.dtypes import DTYPE_CODES, dtype_code
     from mindformers_megatron.format.layouts.foreign import bin_dtype
     from mindformers_megatron.format.metadata import write_metadata
-    from mindformers_megatron.tokenization.converted_metadata import converted_metadata
+    from mindformers_megatron.tokenization.pair_metadata import converted_metadata
     from mindformers_megatron.tokenization.tokenizer import TokenizerSpec, open_tokenizer
 
     tokenizer = None if args.tokenizer is None else open_tokenizer(TokenizerSpec(path=args.tokenizer))

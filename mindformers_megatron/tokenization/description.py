@@ -1,14 +1,13 @@
 """What is written beside a pair: its checksums and its metadata."""
 
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from mindformers_megatron._version import __version__
 from mindformers_megatron.format.checksums import write_md5
-from mindformers_megatron.format.metadata import Metadata, SourceInfo, TokenizerInfo, write_metadata
+from mindformers_megatron.format.metadata import SourceInfo, write_metadata
 from mindformers_megatron.tokenization.inputs import InputFile, InputHasher
+from mindformers_megatron.tokenization.pair_metadata import pair_metadata
 from mindformers_megatron.tokenization.preprocess_report import PreprocessReport
 from mindformers_megatron.tokenization.preprocess_spec import PreprocessSpec
 from mindformers_megatron.tokenization.tokenizer import Tokenizer
@@ -31,37 +30,22 @@ def describe_pairs(
         hasher: has taken them in.
     """
     sources = tuple(_source(file, hasher) for file in files)
-    engine = TokenizerInfo(
-        name=tokenizer.name,
-        kind=tokenizer.kind,
-        files=tokenizer.files,
-        library=tokenizer.library,
-        library_version=tokenizer.library_version,
-        engine=report.engine,
-        engine_version=report.engine_version,
-        engine_verdict=report.engine_verdict,
-    )
     for key, (prefix, pair) in zip(spec.json_keys, report.pairs.items(), strict=True):
         if spec.md5:
             write_md5(prefix, pair)
         else:
             # That of an earlier pair says nothing about this one.
             Path(f"{prefix}.md5").unlink(missing_ok=True)
-        metadata = Metadata(
-            tokenizer=engine,
-            vocab_size=tokenizer.vocab_size,
-            eod_id=tokenizer.eod_id,
+        metadata = pair_metadata(
+            pair,
+            tokenizer,
             dtype=report.dtype,
-            documents=pair.num_documents,
-            sequences=pair.num_sequences,
-            tokens=pair.num_tokens,
+            engine=report.engine,
+            engine_version=report.engine_version,
+            engine_verdict=report.engine_verdict,
             seq_length=spec.seq_length,
             sources=sources,
-            bin_sha256=str(pair.bin_sha256),
-            idx_sha256=str(pair.idx_sha256),
             options=_options(spec, key),
-            created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            program_version=__version__,
         )
         write_metadata(prefix, metadata)
 
