@@ -64,6 +64,7 @@ class TokenizerProcess:
     """
 
     def __init__(self, spec: TokenizerSpec, *, workers: int = 0) -> None:
+        self._parent = os.getpid()
         pipes = [Pipe() for _ in range(workers + 1)]
         ends = [theirs.fileno() for _, theirs in pipes]
         self._process = subprocess.Popen(
@@ -98,10 +99,9 @@ class TokenizerProcess:
         self._process.wait()
 
     def _fate(self) -> str:
-        try:
-            code = self._process.wait()
-        except ChildProcessError:  # a fork has no children
+        if self._parent != os.getpid():  # whose child it is not
             return "died"
+        code = self._process.wait()
         return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
     def __enter__(self) -> "TokenizerProcess":

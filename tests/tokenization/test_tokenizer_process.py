@@ -86,6 +86,17 @@ def test_its_death_is_an_error_that_says_how_it_died() -> None:
             engine.encode(["a"])
 
 
+def test_its_death_is_an_error_for_forks_too() -> None:
+    with TokenizerProcess(TokenizerSpec(path=TOKENIZER), workers=1) as process:
+        engine = process.tokenizer().engine
+        assert isinstance(engine, EngineElsewhere)
+        with WorkerPool(1, forked_with=lambda number, notify: engine.of_worker(number).engine.encode) as pool:
+            assert list(pool.map(None, [["a"]]))
+            os.kill(process.pid, signal.SIGKILL)
+            with pytest.raises(ChildProcessError, match="holds the tokenizer died"):
+                list(pool.map(None, [["a"]]))
+
+
 HOLD = """
 import sys
 from pathlib import Path
