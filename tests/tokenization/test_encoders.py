@@ -1,32 +1,62 @@
 """Where parts are encoded: in forks where that is safe and of use, in threads otherwise."""
 
 import gzip
-import multiprocessing
-import threading
-from collections.abc import Callable
+import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from runs import GOLDEN, TOKENIZER, assert_golden
-
-from mindformers_megatron.tokenization.preprocess import PreprocessSpec, preprocess
+from runs import GOLDEN, assert_golden
 
 pytest.importorskip("gigatoken")
 
+# In a process of its own: that of the tests may have threads, which other tests left.
+PROGRAM = """
+import json, multiprocessing, sys, threading
+from pathlib import Path
+from mindformers_megatron.tokenization.preprocess import PreprocessSpec, preprocess
+from mindformers_megatron.tokenization.tokenizer import TokenizerSpec
 
-def children_of_a_run(prefix: Path, **options: Any) -> int:
-    """How many processes encoded, at most."""
-    seen = [0]
+seen = [0]
 
-    def count(total: int, advance: object) -> None:
-        seen.append(len(multiprocessing.active_children()))
-
-    options = {"inputs": [GOLDEN / "input.jsonl"], "part_bytes": 9_000, "workers": 2} | options
-    preprocess(PreprocessSpec(output_prefix=str(prefix), tokenizer=TOKENIZER, **options), count)
-    assert_golden(prefix)
+def run():
+    options = json.loads(sys.argv[1])
+    tokenizer = TokenizerSpec(path=Path(options.pop("tokenizer")))
+    spec = PreprocessSpec(tokenizer=tokenizer, **options)
+    preprocess(spec, lambda total, advance: seen.append(len(multiprocessing.active_children())))
     assert not multiprocessing.active_children()
-    return max(seen)
+    print(max(seen))
+
+if sys.argv[2] == "beside a thread":
+    done = threading.Event()
+    threading.Thread(target=done.wait).start()
+    run()
+    done.set()
+elif sys.argv[2] == "in a daemon":
+    daemon = multiprocessing.get_context("fork").Process(target=run, daemon=True)
+    daemon.start()
+    daemon.join()
+else:
+    run()
+"""
+
+
+def children_of_a_run(prefix: Path, *, where: str = "alone", **options: Any) -> int:
+    """How many processes encoded, at most."""
+    options = {
+        "inputs": [str(GOLDEN / "input.jsonl")],
+        "tokenizer": str(GOLDEN / "tokenizer"),
+        "output_prefix": str(prefix),
+        "part_bytes": 9_000,
+        "workers": 2,
+    } | options
+    command = [sys.executable, "-c", PROGRAM, json.dumps(options), where]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert not done.returncode and not done.stderr, done.stderr
+    assert_golden(prefix)
+    return int(done.stdout)
 
 
 @pytest.mark.parametrize("engine", ["auto", "gigatoken", "tiktoken"])
@@ -45,29 +75,9 @@ def test_the_library_that_defines_the_ids_encodes_in_threads(tmp_path: Path) -> 
 def test_what_has_to_be_read_from_its_beginning_is_encoded_where_it_is_read(tmp_path: Path) -> None:
     packed = tmp_path / "input.jsonl.gz"
     packed.write_bytes(gzip.compress((GOLDEN / "input.jsonl").read_bytes()))
-    assert children_of_a_run(tmp_path / "out", inputs=[packed]) == 0
+    assert children_of_a_run(tmp_path / "out", inputs=[str(packed)]) == 0
 
 
-def test_a_process_with_other_threads_is_not_forked(tmp_path: Path) -> None:
-    done = threading.Event()
-    other = threading.Thread(target=done.wait)
-    other.start()
-    try:
-        assert children_of_a_run(tmp_path / "out") == 0
-    finally:
-        done.set()
-        other.join()
-
-
-def call(function: Callable[[Path], int], prefix: Path, results: Any) -> None:
-    results.send(function(prefix))
-
-
-def test_a_process_that_may_have_no_children_is_not_forked(tmp_path: Path) -> None:
-    ours, theirs = multiprocessing.Pipe()
-    context = multiprocessing.get_context("fork")
-    daemon = context.Process(target=call, args=(children_of_a_run, tmp_path / "out", theirs), daemon=True)
-    daemon.start()
-    theirs.close()
-    assert ours.recv() == 0
-    daemon.join()
+@pytest.mark.parametrize("where", ["beside a thread", "in a daemon"])
+def test_a_process_is_not_forked_that_has_threads_or_may_have_no_children(where: str, tmp_path: Path) -> None:
+    assert children_of_a_run(tmp_path / "out", where=where) == 0
