@@ -8,10 +8,10 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import replace
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
-from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from mindformers_megatron.tokenization.part_encoder import EncodingJob, PartEnco
 from mindformers_megatron.tokenization.part_markers import EncodedPart
 from mindformers_megatron.tokenization.parts import Part, can_be_cut, part_bytes_for
 from mindformers_megatron.tokenization.preprocess_spec import PreprocessSpec
-from mindformers_megatron.tokenization.token_slots import Span, TokenSlots
+from mindformers_megatron.tokenization.token_slots import TokenSlots
 from mindformers_megatron.tokenization.tokenizer import Tokenizer
 from mindformers_megatron.tokenization.tokenizer_process import EngineElsewhere
 
@@ -32,6 +32,8 @@ from mindformers_megatron.tokenization.tokenizer_process import EngineElsewhere
 Task = tuple[Part, str]
 Notify = Callable[[Any], None]
 Encoded = Generator[EncodedPart, None, None]
+# Encodes parts, and yields them in their order; see ``execution.processes.map_ordered``.
+Encode = Callable[[Iterator[Task], Notify | None], Encoded]
 
 # Parts beside those that are being encoded which may wait for one before them: they are in memory until it is written.
 _MOST_AHEAD = 8
@@ -39,47 +41,39 @@ _MOST_AHEAD = 8
 _ENVIRONMENT = {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"}
 
 
-def count_workers(spec: PreprocessSpec, files: Sequence[InputFile]) -> int:
-    """Workers of a run: as many as are asked for or there are cores, but no more than there may be parts."""
-    size = sum(file.size for file in files)
-    # Two parts in a row are together larger than one is to be.
-    most = 2 * size // (spec.part_bytes or part_bytes_for(files)) + 1 if all(map(can_be_cut, files)) else None
-    workers = spec.workers or len(os.sched_getaffinity(0))
-    return workers if most is None else min(workers, most)
+@dataclass(frozen=True, slots=True)
+class Team:
+    """Who encodes.
 
-
-def may_be_in_forks(spec: PreprocessSpec, files: Sequence[InputFile]) -> bool:
-    """Whether forks of this process may encode.
-
-    Not where it has other threads, whose locks they would find locked for ever, where it may have no children, or where
-    it reads the input itself and would have to send it to them.
+    Attributes:
+        workers: how many at once.
+        may_be_forks: they may be forks of this process, not threads of it.
     """
-    if spec.in_processes is not None:
-        return spec.in_processes
+
+    workers: int
+    may_be_forks: bool
+
+
+def make_team(spec: PreprocessSpec, files: Sequence[InputFile]) -> Team:
+    """Settles who encodes: as many as are asked for or there are cores, but no more than there may be parts.
+
+    Unless they are asked for, no forks where this process has other threads, whose locks they would find locked for
+    ever, where it may have no children, or where it reads the input itself and would have to send it to them.
+    """
+    can_all_be_cut = all(map(can_be_cut, files))
+    workers = spec.workers or len(os.sched_getaffinity(0))
+    if can_all_be_cut:
+        # Two parts in a row are together larger than one is to be.
+        size = sum(file.size for file in files)
+        workers = min(workers, 2 * size // (spec.part_bytes or part_bytes_for(files)) + 1)
     is_alone = threading.active_count() == 1 and not multiprocessing.current_process().daemon
-    return is_alone and all(map(can_be_cut, files))
+    may_be_forks = is_alone and can_all_be_cut if spec.in_processes is None else spec.in_processes
+    return Team(workers, may_be_forks)
 
 
-def _ahead(workers: int) -> int:
-    """Parts that may have been begun and not been taken yet."""
-    return workers + min(workers, _MOST_AHEAD)
-
-
-class Encoders(Protocol):
-    """Workers; they end when the block does."""
-
-    def encode(self, tasks: Iterator[Task], on_notice: Notify | None) -> Encoded:
-        """Encodes parts, and yields them in their order; see ``execution.processes.map_ordered``."""
-
-    def __enter__(self) -> "Encoders": ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
-
-
-class ThreadedEncoders:
-    """Threads.
+@contextmanager
+def threads(job: EncodingJob, tokenizer: Tokenizer, engine: Engine, *, workers: int) -> Iterator[Encode]:
+    """Threads that encode parts, in memory of this process.
 
     Args:
         job: what is to be done.
@@ -87,27 +81,15 @@ class ThreadedEncoders:
         engine: what encodes.
         workers: threads.
     """
-
-    def __init__(self, job: EncodingJob, tokenizer: Tokenizer, engine: Engine, *, workers: int) -> None:
-        self._make_worker = partial(PartEncoder, job, tokenizer=tokenizer, engine=engine)
-        self._workers = workers
-
-    def encode(self, tasks: Iterator[Task], on_notice: Notify | None) -> Encoded:
-        """See ``Encoders``."""
-        workers = self._workers
-        return map_in_threads(self._make_worker, tasks, workers=workers, ahead=_ahead(workers), on_notice=on_notice)
-
-    def __enter__(self) -> "ThreadedEncoders":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Nothing is left: the threads end with what they encode."""
+    make_worker = partial(PartEncoder, job, tokenizer=tokenizer, engine=engine)
+    yield lambda tasks, on_notice: map_in_threads(
+        make_worker, tasks, workers=workers, ahead=_ahead(workers), on_notice=on_notice
+    )
 
 
-class ForkedEncoders:
-    """Forks, made here and now: of files and locks that are opened later they have nothing.
+@contextmanager
+def forks(job: EncodingJob, tokenizer: Tokenizer, engine: Engine, *, workers: int, held: int) -> Iterator[Encode]:
+    """Forks that encode parts, made when the block begins: of files and locks that are opened later they have nothing.
 
     Args:
         job: what is to be done.
@@ -116,39 +98,35 @@ class ForkedEncoders:
         workers: processes.
         held: parts whose tokens may still be in use when more are taken, at most.
     """
+    # By this process, for all of them: each would take 40 ms and 20 MB of its own.
+    import pyarrow  # noqa: F401
 
-    def __init__(self, job: EncodingJob, tokenizer: Tokenizer, engine: Engine, *, workers: int, held: int) -> None:
-        # By this process, for all of them: each would take 40 ms and 20 MB of its own.
-        import pyarrow  # noqa: F401
+    ahead = _ahead(workers)
+    slots = TokenSlots(ahead + held, np.dtype(job.dtype))
+    make_worker = partial(_Fork, job, tokenizer, engine, slots)
+    with closing(slots), WorkerPool(workers, _ENVIRONMENT, forked_with=make_worker) as pool:
 
-        self._ahead = _ahead(workers)
-        self._slots = TokenSlots(self._ahead + held, np.dtype(job.dtype))
-        self._pool = WorkerPool(workers, _ENVIRONMENT, forked_with=partial(_Fork, job, tokenizer, engine, self._slots))
+        def encode(tasks: Iterator[Task], on_notice: Notify | None) -> Encoded:
+            slot_of: dict[int, int] = {}
 
-    def encode(self, tasks: Iterator[Task], on_notice: Notify | None) -> Encoded:
-        """See ``Encoders``."""
-        slots: dict[int, int] = {}
+            def with_slots() -> Iterator[tuple[Task, int]]:
+                for task in tasks:
+                    slot_of[task[0].number] = slot = slots.take()
+                    yield task, slot
 
-        def with_slots() -> Iterator[tuple[Task, int]]:
-            for task in tasks:
-                slots[task[0].number] = slot = self._slots.take()
-                yield task, slot
+            encoded: EncodedPart
+            sizes: list[list[int]]
+            for encoded, sizes in pool.map(
+                None, with_slots(), ahead=ahead, on_notice=on_notice, describe=lambda task: str(task[0][0])
+            ):
+                yield replace(encoded, tokens=slots.read(slot_of.pop(encoded.part.number), sizes))
 
-        encoded: EncodedPart
-        spans: list[list[Span]]
-        for encoded, spans in self._pool.map(
-            None, with_slots(), ahead=self._ahead, on_notice=on_notice, describe=lambda task: str(task[0][0])
-        ):
-            yield replace(encoded, tokens=self._slots.read(slots.pop(encoded.part.number), spans))
+        yield encode
 
-    def __enter__(self) -> "ForkedEncoders":
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._pool.close()
-        self._slots.close()
+def _ahead(workers: int) -> int:
+    """Parts that may have been begun and not been taken yet."""
+    return workers + min(workers, _MOST_AHEAD)
 
 
 class _Fork:
@@ -164,7 +142,7 @@ class _Fork:
         self._encode = PartEncoder(job, notify, tokenizer=tokenizer, engine=engine)
         self._slots = slots
 
-    def __call__(self, task: tuple[Task, int]) -> tuple[EncodedPart, list[list[Span]]]:
+    def __call__(self, task: tuple[Task, int]) -> tuple[EncodedPart, list[list[int]]]:
         part, slot = task
         encoded = self._encode(part)
         return replace(encoded, tokens=()), self._slots.put(slot, encoded.tokens)

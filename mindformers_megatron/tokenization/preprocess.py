@@ -4,8 +4,8 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -22,14 +22,7 @@ from mindformers_megatron.format.writer import WrittenPair
 from mindformers_megatron.tokenization.batches import read_batches
 from mindformers_megatron.tokenization.counts import Advance
 from mindformers_megatron.tokenization.description import describe_pairs
-from mindformers_megatron.tokenization.encoders import (
-    Encoders,
-    ForkedEncoders,
-    Task,
-    ThreadedEncoders,
-    count_workers,
-    may_be_in_forks,
-)
+from mindformers_megatron.tokenization.encoders import Encode, Encoded, Task, Team, forks, make_team, threads
 from mindformers_megatron.tokenization.engines.guard import EngineMismatchError, GuardedEngine
 from mindformers_megatron.tokenization.engines.selection import Choice, EngineName, choose_engine
 from mindformers_megatron.tokenization.inputs import STDIN, InputFile, InputHasher, check_unchanged, find_inputs
@@ -37,7 +30,7 @@ from mindformers_megatron.tokenization.join import Joiner
 from mindformers_megatron.tokenization.pair_sums import MOST_WAITING
 from mindformers_megatron.tokenization.part_encoder import EncodingJob
 from mindformers_megatron.tokenization.part_files import clear_folder, finished_parts, prepare_folder
-from mindformers_megatron.tokenization.part_markers import EncodedPart, FinishedParts, part_fingerprint
+from mindformers_megatron.tokenization.part_markers import FinishedParts, part_fingerprint
 from mindformers_megatron.tokenization.parts import Part, cut_parts, part_bytes_for
 from mindformers_megatron.tokenization.preprocess_report import PreprocessReport
 from mindformers_megatron.tokenization.preprocess_spec import PreprocessSpec
@@ -50,8 +43,8 @@ __all__ = ["PreprocessReport", "PreprocessSpec", "preprocess"]
 _BATCH_BYTES = 1 << 18
 _FAST_BATCH_BYTES = 1 << 21
 _SAMPLE_BYTES = 1 << 18
+
 OnAdvance = Callable[[int, Advance], None]
-Encode = Generator[EncodedPart, None, None]
 
 _log = logging.getLogger(__name__)
 
@@ -83,10 +76,10 @@ def preprocess(spec: PreprocessSpec, on_advance: OnAdvance | None = None) -> Pre
 def _preprocess(
     spec: PreprocessSpec, files: Sequence[InputFile], hasher: InputHasher, on_advance: OnAdvance | None
 ) -> PreprocessReport:
-    in_forks = may_be_in_forks(spec, files)
-    with opened_for(spec.engine, spec.tokenizer, workers=count_workers(spec, files) if in_forks else 0) as tokenizer:
+    team = make_team(spec, files)
+    with opened_for(spec.engine, spec.tokenizer, workers=team.workers if team.may_be_forks else 0) as tokenizer:
         try:
-            return _Run(spec, tokenizer, files, hasher, in_forks=in_forks).carry_out(on_advance)
+            return _Run(spec, tokenizer, files, hasher, team).carry_out(on_advance)
         except EngineMismatchError as error:
             if spec.on_mismatch != "hf":
                 raise
@@ -95,7 +88,8 @@ def _preprocess(
             reference = cast(EngineName, tokenizer.engine.name)
             _log.warning("%s; encoding all by %s", error, reference)
             # By now there are threads.
-            run = _Run(replace(spec, engine=reference), tokenizer, files, hasher, in_forks=False)
+            team = replace(team, may_be_forks=False)
+            run = _Run(replace(spec, engine=reference), tokenizer, files, hasher, team)
             run.refusal = f"{error}"
             return run.carry_out(on_advance)
 
@@ -107,7 +101,6 @@ class _Plan:
     job: EncodingJob
     choice: Choice
     parts: Iterator[Part]
-    workers: int
 
 
 class _Run:
@@ -119,8 +112,7 @@ class _Run:
         tokenizer: Tokenizer,
         files: Sequence[InputFile],
         hasher: InputHasher,
-        *,
-        in_forks: bool,
+        team: Team,
     ) -> None:
         self._begun = time.monotonic()
         self._spec = spec
@@ -128,7 +120,7 @@ class _Run:
         self._files = files
         self._input_bytes = sum(file.size for file in files)
         self._hasher = hasher
-        self._in_forks = in_forks
+        self._team = team
         self.refusal = ""
 
     def carry_out(self, on_advance: OnAdvance | None) -> PreprocessReport:
@@ -139,7 +131,7 @@ class _Run:
         reused = 0
         with ExitStack() as stack:
             # Before any thread is started, and before outputs are locked: what is locked for a fork stays locked.
-            encoders = stack.enter_context(self._encoders(plan))
+            encode = stack.enter_context(self._encoders(plan))
             self._hasher.start()
             joiner = stack.enter_context(
                 Joiner(
@@ -155,7 +147,7 @@ class _Run:
             prepare_folder(spec.parts_folder)
             stack.callback(self._tidy)
             notice = partial(on_advance, self._input_bytes) if on_advance else None
-            with closing(self._encoded(plan, encoders, notice)) as encoded_parts:
+            with closing(self._encoded(plan, encode, notice)) as encoded_parts:
                 for encoded in encoded_parts:
                     joiner.add(encoded)
                     reused += encoded.reused
@@ -178,7 +170,7 @@ class _Run:
                 vocab_size=self._tokenizer.vocab_size,
                 seq_length=spec.seq_length,
                 reused_parts=reused,
-                workers=plan.workers,
+                workers=self._team.workers,
                 seconds=time.monotonic() - self._begun,
             )
             describe_pairs(spec, report, self._tokenizer, self._files, self._hasher)
@@ -210,10 +202,9 @@ class _Run:
             sample = _first_texts(first, spec.json_keys)
             parts = chain([first], parts)
         choice = choose_engine(
-            tokenizer, spec.engine, sample, on_mismatch=spec.on_mismatch, by_threads=not self._in_forks
+            tokenizer, spec.engine, sample, on_mismatch=spec.on_mismatch, by_threads=not self._team.may_be_forks
         )
         cores = len(os.sched_getaffinity(0))
-        workers = count_workers(spec, self._files)
         is_fast = choice.engine.name == "gigatoken"
         job = EncodingJob(
             tokenizer=spec.tokenizer,
@@ -223,11 +214,11 @@ class _Run:
             dtype=dtype.str,
             rejects_allowed=spec.rejects_allowed,
             folder=spec.parts_folder,
-            batch_bytes=_FAST_BATCH_BYTES if is_fast else _BATCH_BYTES * max(cores // workers, 1),
+            batch_bytes=_FAST_BATCH_BYTES if is_fast else _BATCH_BYTES * max(cores // self._team.workers, 1),
         )
-        return _Plan(job, choice, parts, workers)
+        return _Plan(job, choice, parts)
 
-    def _encoders(self, plan: _Plan) -> Encoders:
+    def _encoders(self, plan: _Plan) -> AbstractContextManager[Encode]:
         tokenizer, engine = self._tokenizer, plan.choice.engine
         if isinstance(engine, EngineElsewhere):
             # It compares, one text in a thousand; to encode all, workers would wait for each other.
@@ -236,18 +227,19 @@ class _Run:
         is_asked_for = self._spec.in_processes is not None
         # Other engines leave Python for nearly all of their time, and are at home among threads.
         is_pythons = isinstance(engine, GuardedEngine) or self._spec.sentences is not None
-        if self._in_forks and (is_asked_for or is_pythons):
-            return ForkedEncoders(plan.job, tokenizer, engine, workers=plan.workers, held=MOST_WAITING + 1)
-        return ThreadedEncoders(plan.job, tokenizer, engine, workers=plan.workers)
+        workers = self._team.workers
+        if self._team.may_be_forks and (is_asked_for or is_pythons):
+            return forks(plan.job, tokenizer, engine, workers=workers, held=MOST_WAITING + 1)
+        return threads(plan.job, tokenizer, engine, workers=workers)
 
-    def _encoded(self, plan: _Plan, encoders: Encoders, on_notice: Callable[[Any], None] | None) -> Encode:
+    def _encoded(self, plan: _Plan, encode: Encode, on_notice: Callable[[Any], None] | None) -> Encoded:
         """All parts in order; first those that an earlier run has finished."""
         finished = FinishedParts(self._spec.parts_folder, len(self._spec.json_keys), np.dtype(plan.job.dtype))
         tasks = self._tasks(plan)
         for task in tasks:
             encoded = finished.take(*task)
             if encoded is None:
-                with closing(encoders.encode(chain([task], tasks), on_notice)) as others:
+                with closing(encode(chain([task], tasks), on_notice)) as others:
                     yield from others
                 return
             if on_notice:

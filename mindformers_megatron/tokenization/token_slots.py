@@ -4,7 +4,7 @@ import mmap
 import os
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import accumulate, chain, islice
 from queue import SimpleQueue
 from typing import Any
 
@@ -13,14 +13,6 @@ from numpy.typing import NDArray
 
 # What a slot may keep of memory while nothing is in it.
 _MOST_KEPT = 1 << 26
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Where an array stands in a slot: its first byte, and how many elements it has."""
-
-    start: int
-    size: int
 
 
 class TokenSlots:
@@ -45,37 +37,35 @@ class TokenSlots:
         """A slot that is free, when there is one."""
         return self._free.get()
 
-    def put(self, slot: int, arrays: Sequence[Sequence[NDArray[Any]]]) -> list[list[Span]]:
-        """Copies arrays into a slot, from its beginning; for a fork."""
+    def put(self, slot: int, arrays: Sequence[Sequence[NDArray[Any]]]) -> list[list[int]]:
+        """Copies arrays into a slot, one behind the other; for a fork. Returns how many elements each has."""
         descriptor = self._descriptors[slot]
         if os.fstat(descriptor).st_size > _MOST_KEPT:
             os.ftruncate(descriptor, 0)
-        spans, position = [], 0
-        for of_key in arrays:
-            spans.append([Span(position, 0) for _ in of_key])
-            for place, array in enumerate(of_key):
-                spans[-1][place] = Span(position, array.size)
-                data = array.data.cast("B")
-                while data:
-                    written = os.pwrite(descriptor, data, position)
-                    data, position = data[written:], position + written
-        return spans
+        position = 0
+        for array in chain.from_iterable(arrays):
+            data = array.data.cast("B")
+            while data:
+                written = os.pwrite(descriptor, data, position)
+                data, position = data[written:], position + written
+        return [[array.size for array in of_key] for of_key in arrays]
 
-    def read(self, slot: int, spans: Sequence[Sequence[Span]]) -> tuple[tuple[NDArray[Any], ...], ...]:
+    def read(self, slot: int, sizes: Sequence[Sequence[int]]) -> tuple[tuple[NDArray[Any], ...], ...]:
         """What a fork has put into a slot. The slot is free again when none of these arrays is left."""
-        size = sum(span.size for of_key in spans for span in of_key) * self._dtype.itemsize
-        if not size:
+        tokens = self._map(slot, sum(map(sum, sizes)))
+        ends = list(accumulate(chain.from_iterable(sizes)))
+        arrays = iter(np.split(tokens, ends[:-1]))
+        return tuple(tuple(islice(arrays, len(of_key))) for of_key in sizes)
+
+    def _map(self, slot: int, size: int) -> NDArray[Any]:
+        if not size:  # nothing can be mapped
             self._free.put(slot)
-            return tuple(tuple(np.empty(0, self._dtype) for _ in of_key) for of_key in spans)
+            return np.empty(0, self._dtype)
         # All of it at once: a fault for every few pages would cost more than to read them.
-        shared = mmap.mmap(self._descriptors[slot], size, mmap.MAP_SHARED | mmap.MAP_POPULATE, mmap.PROT_READ)
+        flags = mmap.MAP_SHARED | mmap.MAP_POPULATE
+        shared = mmap.mmap(self._descriptors[slot], size * self._dtype.itemsize, flags, mmap.PROT_READ)
         weakref.finalize(shared, self._free.put, slot)
-        tokens = np.frombuffer(shared, self._dtype)
-        starts = [[span.start // self._dtype.itemsize for span in of_key] for of_key in spans]
-        return tuple(
-            tuple(tokens[start : start + span.size] for start, span in zip(of_starts, of_key, strict=True))
-            for of_starts, of_key in zip(starts, spans, strict=True)
-        )
+        return np.frombuffer(shared, self._dtype)
 
     def close(self) -> None:
         """Lets go of all memory but that of arrays that are left."""
